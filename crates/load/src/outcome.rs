@@ -12,9 +12,16 @@ use pubmark_model::protocol::{
 };
 use pubmark_model::rebalances::Rebalances;
 use pubmark_model::times::TimeFigures;
+use pubmark_model::units::Ns;
 use pubmark_model::workload::Workload;
 use pubmark_stats::Histogram;
 use std::collections::BTreeMap;
+
+/// Counts a time in a histogram that is made with the first one: an agent has many kinds of times, and few of them in a
+/// run.
+pub fn record_in(times: &mut Option<Histogram>, ns: Ns) {
+    times.get_or_insert_with(Histogram::latency).record(ns);
+}
 
 /// Adds a histogram; the first one becomes the sum.
 fn add(all: &mut Option<Histogram>, other: &Histogram) {
@@ -80,9 +87,9 @@ pub struct ThreadOutcome {
 /// Times and counts of the connections to a broker.
 pub struct Connecting {
     /// Times from the beginning of a client's last attempt on, ns.
-    pub times: ConnectTimes<Histogram>,
+    pub times: ConnectTimes<Option<Histogram>>,
     /// Time from the loss of a connection until its client was back, ns.
-    pub back: Histogram,
+    pub back: Option<Histogram>,
     /// Counts and times for the protocol.
     pub counts: pubmark_model::protocol::Connections,
     /// Error of the first attempt that failed.
@@ -94,32 +101,22 @@ pub struct Connecting {
 }
 
 /// Counts and times of clients that came and went.
+#[derive(Default)]
 pub struct Churned {
     /// Their counts.
     pub counts: ChurnCounts,
     /// Their times, ns: to connect from the due time on, without the generator delay.
-    pub times: ConnectTimes<Histogram>,
+    pub times: ConnectTimes<Option<Histogram>>,
     /// The generator delay of each, ns.
-    pub own_lag: Histogram,
+    pub own_lag: Option<Histogram>,
     /// Error of the first one that failed.
     pub first_error: Option<String>,
-}
-
-impl Default for Churned {
-    fn default() -> Churned {
-        Churned {
-            counts: ChurnCounts::default(),
-            times: ConnectTimes::default().map(|()| Histogram::latency()),
-            own_lag: Histogram::latency(),
-            first_error: None,
-        }
-    }
 }
 
 impl Churned {
     fn result(self) -> ChurnResult {
         let Churned { counts, times, own_lag, first_error } = self;
-        ChurnResult { counts, first_error, times: times.map(|one| packed(Some(one))), own_lag: packed(Some(own_lag)) }
+        ChurnResult { counts, first_error, times: times.map(packed), own_lag: packed(own_lag) }
     }
 }
 
@@ -276,10 +273,11 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             result.versions.insert("server".into(), server.into());
         }
         if let Some(connecting) = outcome.connections {
-            add(&mut connect, &connecting.times.connect);
-            add(&mut handshake, &connecting.times.tls_handshake);
-            add(&mut subscribe, &connecting.times.subscribe);
-            add(&mut reconnect, &connecting.back);
+            let of_threads = [&mut connect, &mut handshake, &mut subscribe, &mut reconnect];
+            let ConnectTimes { connect, tls_handshake, subscribe } = connecting.times;
+            for (all, one) in of_threads.into_iter().zip([connect, tls_handshake, subscribe, connecting.back]) {
+                one.iter().for_each(|one| add(all, one));
+            }
             result.connections.get_or_insert_default().add(&connecting.counts);
             result.connect_error = result.connect_error.or(connecting.first_error);
             result.connection_loss = result.connection_loss.or(connecting.first_loss);

@@ -240,7 +240,9 @@ impl<'a, S: Session> Shard<'a, S> {
         if let (None, Some(start_ns)) = (self.window, self.context.control.started()) {
             let window = self.context.window(start_ns);
             self.window = Some(window);
-            self.inbound.recorder.start(window);
+            if !self.inbound.clients.is_empty() {
+                self.inbound.recorder.start(window);
+            }
             self.leave_until_start(&window);
             if self.publishes() && self.workload.rate != Rate::Max {
                 let publishers = self.ids.len();
@@ -550,8 +552,8 @@ impl<'a, S: Session> Shard<'a, S> {
         remarks.extend(self.away.remarks(counts.lost, counts.reconnected));
         remarks.extend(self.ramp.detour());
         let connections = Some(Connecting {
-            times: self.ramp.take_times(),
-            back: self.away.take_times(),
+            times: std::mem::take(&mut self.ramp.times),
+            back: self.away.times.take(),
             counts,
             first_error: self.ramp.first_error.take(),
             first_loss: self.away.first_loss.take(),

@@ -161,7 +161,7 @@ impl ReceiveRecorder {
         self.slices = vec![0; window.slices];
         if self.expect.latency {
             let slices = if window.to_ns.is_some() { window.slices } else { 1 };
-            self.times.slice(slices);
+            self.times.begin(slices);
         }
         self.slicer = Some(Slicer::new(window));
     }

@@ -9,6 +9,7 @@ use super::errors::ShardError;
 use super::ramp::ATTEMPTS;
 use super::state::{Absence, Shard};
 use crate::clock;
+use crate::outcome::record_in;
 use crate::session::{Session, SessionError};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use std::cmp::Reverse;
@@ -259,7 +260,7 @@ impl<S: Session> Shard<'_, S> {
             return true;
         }
         self.ramp.counts.reconnected += 1;
-        self.away.times.record(now.saturating_sub(absence.since_ns));
+        record_in(&mut self.away.times, now.saturating_sub(absence.since_ns));
         self.unblock(index);
         true
     }

@@ -12,7 +12,7 @@ use super::notifier::{NOTIFIER, Notifier};
 use super::waiting::{EVENTS, TICK, await_events};
 use crate::clock;
 use crate::control::{PinError, ThreadContext, ThreadReport, pin};
-use crate::outcome::{Churned, ThreadOutcome};
+use crate::outcome::{Churned, ThreadOutcome, record_in};
 use crate::session::{ClientSettings, ClientSpec, Session, SessionEvent};
 use crate::topics;
 use crate::window::Window;
@@ -213,7 +213,7 @@ impl<'a, S: Session> Churner<'a, S> {
             missed: 0,
         };
         if self.counted.contains(&number) {
-            self.done.own_lag.record(own_lag_ns);
+            record_in(&mut self.done.own_lag, own_lag_ns);
         }
         self.visitors.insert(number, visitor);
         self.arriving.push_back((began_ns + ATTEMPT, number));
@@ -387,8 +387,8 @@ impl<S> Visitor<S> {
     fn count(&self, subscribed_ns: Ns, done: &mut Churned) {
         let connect_ns = self.accepted_ns.saturating_sub(self.due_ns.saturating_add(self.own_lag_ns));
         done.counts.connected += 1;
-        done.times.connect.record(connect_ns);
-        self.tls_handshake_ns.into_iter().for_each(|ns| done.times.tls_handshake.record(ns));
-        done.times.subscribe.record(subscribed_ns.saturating_sub(self.accepted_ns));
+        record_in(&mut done.times.connect, connect_ns);
+        self.tls_handshake_ns.into_iter().for_each(|ns| record_in(&mut done.times.tls_handshake, ns));
+        record_in(&mut done.times.subscribe, subscribed_ns.saturating_sub(self.accepted_ns));
     }
 }

@@ -6,6 +6,7 @@ use super::errors::{ConnectFailure, ShardError};
 use super::state::Shard;
 use crate::clock;
 use crate::control::ThreadReport;
+use crate::outcome::record_in;
 use crate::session::Session;
 use pubmark_model::protocol::Role;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_time};
@@ -180,9 +181,9 @@ impl<S: Session> Shard<'_, S> {
         let away = self.away.has(index);
         if !away {
             let Connection { began_ns, carrier, .. } = &self.connections[index];
-            self.ramp.times.connect.record(now.saturating_sub(*began_ns));
+            record_in(&mut self.ramp.times.connect, now.saturating_sub(*began_ns));
             let handshake_ns = carrier.as_ref().and_then(ByteStream::handshake_ns);
-            handshake_ns.into_iter().for_each(|ns| self.ramp.times.tls_handshake.record(ns));
+            handshake_ns.into_iter().for_each(|ns| record_in(&mut self.ramp.times.tls_handshake, ns));
             self.ramp.counts.last_ns = now;
         }
         if self.ramp.negotiated.is_none() {
@@ -208,7 +209,7 @@ impl<S: Session> Shard<'_, S> {
     pub(super) fn subscribed(&mut self, index: usize, now: Ns) {
         let Connection { state, began_ns, .. } = self.connections[index];
         if state == State::Subscribing && !self.away.has(index) {
-            self.ramp.times.subscribe.record(now.saturating_sub(began_ns));
+            record_in(&mut self.ramp.times.subscribe, now.saturating_sub(began_ns));
         }
         if self.publishes() && self.away.has(index) {
             self.connections[index].state = State::Resending;

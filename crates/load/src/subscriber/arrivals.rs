@@ -27,6 +27,7 @@ struct Aside {
 
 /// The histograms and the queue.
 pub struct Arrivals {
+    has_legs: bool,
     times: TimeFigures<Option<Histogram>>,
     /// Histograms of the headline latency by slice of the window.
     slices: Vec<Histogram>,
@@ -35,23 +36,24 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Makes empty histograms; those of the legs of a round trip only if repliers report their times.
+    /// Makes a queue without histograms. Repliers report their times if a round trip `has_legs`.
     pub fn new(has_legs: bool) -> Arrivals {
-        let mut times = TimeFigures::of(Role::Subscriber);
-        if !has_legs {
-            (times.request_latency, times.reply_latency, times.replier_time) = (None, None, None);
-        }
         Arrivals {
-            times,
+            has_legs,
+            times: TimeFigures::none(),
             slices: Vec::new(),
             aside: [Aside { times: [NONE; TIMES], headline: NONE, slice: 0 }; TOGETHER],
             aside_count: 0,
         }
     }
 
-    /// Sets the number of slices from now on.
-    pub fn slice(&mut self, count: usize) {
-        self.slices = (0..count).map(|_| Histogram::coarse()).collect();
+    /// Makes the histograms, and one for each slice of the window: times count from now on.
+    pub fn begin(&mut self, slices: usize) {
+        self.times = TimeFigures::of(Role::Subscriber);
+        if !self.has_legs {
+            (self.times.request_latency, self.times.reply_latency, self.times.replier_time) = (None, None, None);
+        }
+        self.slices = (0..slices).map(|_| Histogram::coarse()).collect();
     }
 
     /// Counts an arrival: its times, as far as they are known, and the slice of the
@@ -108,7 +110,7 @@ mod tests {
             times in proptest::collection::vec((0u64..5_000_000, proptest::option::of(0u64..9_000), 0usize..5), 0..300),
         ) {
             let mut arrivals = Arrivals::new(true);
-            arrivals.slice(3);
+            arrivals.begin(3);
             let mut wanted = TimeFigures::of(Role::Subscriber);
             let mut slices = [Histogram::coarse(), Histogram::coarse(), Histogram::coarse()];
             for (time, more, slice) in times {

@@ -28,7 +28,7 @@ pub struct Away {
     /// Attempts by their beginning. Ended attempts stay until they would be too old.
     pub begun: VecDeque<(Ns, u32)>,
     pub under_way: usize,
-    pub times: Histogram,
+    pub times: Option<Histogram>,
     /// Causes of the first losses, and other remarks.
     pub losses: Vec<String>,
     /// Cause of the very first loss.
@@ -43,7 +43,7 @@ impl Away {
             due: BinaryHeap::new(),
             begun: VecDeque::new(),
             under_way: 0,
-            times: Histogram::latency(),
+            times: None,
             losses: Vec::new(),
             first_loss: None,
         }
@@ -60,10 +60,6 @@ impl Away {
         self.due.clear();
         self.begun.clear();
         self.under_way = 0;
-    }
-
-    pub fn take_times(&mut self) -> Histogram {
-        std::mem::replace(&mut self.times, Histogram::latency())
     }
 
     /// Keeps the description of a loss, if it is one of the first.

@@ -30,7 +30,7 @@ pub struct Ramp {
     errors: Vec<Option<String>>,
     /// Error of the first attempt that failed.
     pub first_error: Option<String>,
-    pub times: ConnectTimes<Histogram>,
+    pub times: ConnectTimes<Option<Histogram>>,
     /// Version and cipher suite of the first client that the server accepted over TLS.
     pub negotiated: Option<Negotiated>,
     /// Counts and times.
@@ -58,7 +58,7 @@ impl Ramp {
             place: 0,
             errors: Vec::new(),
             first_error: None,
-            times: ConnectTimes::default().map(|()| Histogram::latency()),
+            times: ConnectTimes::default(),
             negotiated: None,
             counts: Connections { wanted: clients as u64, ..Connections::default() },
             settled: clients == 0,
@@ -79,10 +79,6 @@ impl Ramp {
         };
         let known = if self.last_error == what { String::new() } else { format!("; before that: {met}") };
         self.refusal(ConnectFailure::Failed(format!("{what}{known}")))
-    }
-
-    pub fn take_times(&mut self) -> ConnectTimes<Histogram> {
-        std::mem::replace(&mut self.times, ConnectTimes::default().map(|()| Histogram::latency()))
     }
 
     /// Counts a failed attempt at one of several addresses. The next address is tried,
