@@ -69,50 +69,77 @@ pub(super) fn write(header: &Header, seals: bool, message: &mut [u8]) {
     }
 }
 
+/// Stands for an instant that a header does not have.
+const NONE: Ns = Ns::MAX;
+
+/// What is kept of the header of a message.
+#[derive(Clone, Copy)]
+struct SentMessage {
+    intended_ns: Ns,
+    sent_ns: Ns,
+    free_ns: Ns,
+    sequence: u32,
+}
+
 thread_local! {
-    static SPARE: Spares<VecDeque<Header>> = const { Spares::new() };
+    static SPARE: Spares<VecDeque<SentMessage>> = const { Spares::new() };
 }
 
 /// The unacknowledged messages of one publisher: the data needed to time its acknowledgement,
-/// and to write it once more, byte for byte. They take 48 bytes a message. A publisher without any
+/// and to write it once more, byte for byte. They take 32 bytes a message. A publisher without any
 /// holds no memory for them, however many it had.
 #[derive(Default)]
-pub struct InFlight(VecDeque<Header>);
+pub struct InFlight {
+    publisher: u32,
+    messages: VecDeque<SentMessage>,
+}
 
 impl InFlight {
     /// Adds a message that was sent.
     pub fn sent(&mut self, header: Header) {
-        if self.0.capacity() == 0 {
-            self.0 = SPARE.with(Spares::take);
+        if self.messages.capacity() == 0 {
+            self.messages = SPARE.with(Spares::take);
         }
-        self.0.push_back(header);
+        let Header { intended_ns, publisher, sequence, sent_ns, free_ns } = header;
+        let [sent_ns, free_ns] = [sent_ns, free_ns].map(|instant| instant.unwrap_or(NONE));
+        self.publisher = publisher;
+        self.messages.push_back(SentMessage { intended_ns, sent_ns, free_ns, sequence });
     }
 
     /// Removes the message of this sequence, which was acknowledged or refused and is not
     /// sent again, and returns its header.
     pub fn settled(&mut self, sequence: u32) -> Option<Header> {
-        let at = match self.0.front() {
+        let at = match self.messages.front() {
             Some(front) if front.sequence == sequence => 0,
-            _ => self.0.binary_search_by_key(&sequence, |header| header.sequence).ok()?,
+            _ => self.place(sequence)?,
         };
-        let header = if at == 0 { self.0.pop_front() } else { self.0.remove(at) };
-        if self.0.is_empty() {
-            let empty = std::mem::take(&mut self.0);
-            let bytes = empty.capacity() * size_of::<Header>();
+        let message = if at == 0 { self.messages.pop_front() } else { self.messages.remove(at) };
+        if self.messages.is_empty() {
+            let empty = std::mem::take(&mut self.messages);
+            let bytes = empty.capacity() * size_of::<SentMessage>();
             SPARE.with(|spares| spares.put(empty, bytes));
         }
-        header
+        message.map(|message| self.header_of(message))
     }
 
     /// Returns the header of a message.
     pub fn header(&self, sequence: u32) -> Option<Header> {
-        let at = self.0.binary_search_by_key(&sequence, |header| header.sequence).ok()?;
-        self.0.get(at).copied()
+        self.messages.get(self.place(sequence)?).map(|message| self.header_of(*message))
+    }
+
+    fn place(&self, sequence: u32) -> Option<usize> {
+        self.messages.binary_search_by_key(&sequence, |message| message.sequence).ok()
+    }
+
+    fn header_of(&self, message: SentMessage) -> Header {
+        let SentMessage { intended_ns, sent_ns, free_ns, sequence } = message;
+        let [sent_ns, free_ns] = [sent_ns, free_ns].map(|instant| (instant != NONE).then_some(instant));
+        Header { intended_ns, publisher: self.publisher, sequence, sent_ns, free_ns }
     }
 
     /// Returns the memory that it holds, bytes.
     #[cfg(test)]
     pub(super) fn held_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<Header>()
+        self.messages.capacity() * size_of::<SentMessage>()
     }
 }
