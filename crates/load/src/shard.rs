@@ -27,6 +27,7 @@ mod outbound;
 mod ramp;
 mod removal;
 mod setup;
+mod silence;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -173,6 +174,7 @@ impl<'a, S: Session> Shard<'a, S> {
             cuts: 0,
             alive_next: 0,
             alive_ns: 0,
+            silence_ns: 0,
             server: None,
             limits: ReachedLimits::default(),
             violations: BTreeMap::new(),
@@ -215,6 +217,7 @@ impl<'a, S: Session> Shard<'a, S> {
             wake = wake.min(self.flush_batches(now));
         }
         self.keep_alive(now);
+        self.end_silent(now)?;
         Ok(wake)
     }
 
@@ -407,6 +410,7 @@ impl<'a, S: Session> Shard<'a, S> {
             match got {
                 Ok(None) => return Ok(()),
                 Ok(Some((count, more, now))) => {
+                    self.connections[index].silent = 0;
                     self.answers.clear();
                     let taken = self.take(index, count, now);
                     if let Some(consumers) = &mut self.consumers {

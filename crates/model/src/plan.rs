@@ -7,6 +7,7 @@ mod last_will;
 mod late;
 mod mock;
 mod power;
+mod silence;
 
 use crate::cell::{Cell, Limits};
 use crate::cluster::members_of;
@@ -34,6 +35,7 @@ use last_will::can_leave_wills;
 use late::can_start_late;
 use pubmark_stats::Random;
 use serde_json::{Map, Value};
+use silence::can_give_up;
 use std::collections::HashMap;
 
 /// The most cells that a study may have.
@@ -143,7 +145,9 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
     if is_asked && flows.is_empty() && faults.is_empty() && link.is_none() {
         MessagesAsked::of(study, &axes).iter().for_each(|asked| asked.shorten(&mut workload));
     }
-    workload.reconnect = faults.breaks_connections() || link.is_some_and(|link| link.mttf_ns.is_some());
+    workload.reconnect = faults.breaks_connections()
+        || link.is_some_and(|link| link.mttf_ns.is_some())
+        || workload.client_timeout_ns.is_some();
     let asked = settings.r#use.unwrap_or_default();
     let (options, set_options) = match options(study, system, &axes, asked) {
         // A skipped cell need not have the options of the others.
@@ -176,6 +180,7 @@ fn cell(study: &Study, axes: Map<String, Value>) -> Result<Cell, Diagnostic> {
             fits(system, flow)?;
             can_carry(system, flow, &options)?;
             can_start_late(system, flow, &options)?;
+            can_give_up(system, flow)?;
             can_leave_wills(system, flow, &faults, link.as_ref())?;
             can_kill(&faults, flow, &options)?;
             can_coordinate(system, flow, &options)

@@ -19,7 +19,9 @@ use crate::units::Ns;
 use crate::workload::Workload;
 pub use answer::{NoSuchDriver, UnknownOption};
 pub use churn::ChurnResult;
-pub use hello::{AgentHello, CONSTANT, CUT, Features, MAX, MissingFeature, RECONNECT, SINE, TRACE, VARYING};
+pub use hello::{
+    AgentHello, CLIENT_TIMEOUT, CONSTANT, CUT, Features, MAX, MissingFeature, RECONNECT, SINE, TRACE, VARYING,
+};
 pub use histograms::{PackedError, PackedHistogram};
 pub use last_will::WillResult;
 pub use ranges::{MOST_RANGES, Ranges, Sequences};

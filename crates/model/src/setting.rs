@@ -239,6 +239,8 @@ keys! {
     drain: Time = Time(10 * SECOND);
     /// time limit for clients to connect and to hear each other
     connect_timeout: Time = Time(30 * SECOND);
+    /// brokers: clients reconnect if the server is silent for this long, 1s or more, and owes an acknowledgement or a message
+    client_timeout: Time<{ SECOND }>;
     /// connections/s to a broker, 1 to 100,000
     connect_rate: Count<u32, 1, 100_000> = Count(workload::default_connect_rate());
     /// how publishers wait: hybrid (sleep, then poll the clock), sleep, or spin (uses a core)

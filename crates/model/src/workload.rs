@@ -346,6 +346,10 @@ pub struct Workload {
     /// have it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reconnect: bool,
+    /// Time without a word of the server after which its clients reconnect, ns: subscribers, and publishers that await an
+    /// acknowledgement. `None`: they wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_timeout_ns: Option<Ns>,
     /// Connections that all clients together open per second.
     #[serde(default = "default_connect_rate")]
     pub connect_rate: u32,

@@ -426,3 +426,26 @@ fn acknowledged_and_lost_is_seen_on_eighty_columns() {
     let note = record["verdict"]["notes"][0]["evidence"].as_str().unwrap();
     assert!(note.starts_with(&format!("{share} were lost: they had not arrived ")), "{note}");
 }
+
+/// A frozen server closes no connection: its clients wait for it, or give it up after a time.
+#[test]
+fn clients_give_up_a_server_that_is_silent_for_longer_than_they_wait() {
+    let place = Place::new();
+    let bench = |set: &[&str]| {
+        let load = ["--pairs", "3", "--qos", "1", "--durable", "--rate", "50", "--warmup", "200ms", "--duration", "6s"];
+        let fault = ["--fault", "stop server at 1s for 3s"];
+        let run = place.bench(&[&["mosquitto"][..], &load, &fault, set].concat()).record;
+        assert_eq!(run["error"], Value::Null);
+        assert_eq!((&run["counts"]["acked_lost"], &run["counts"]["lost"]), (&0.into(), &0.into()), "{}", run["counts"]);
+        ["lost", "reconnected"].map(|name| run["connections"][name].as_u64().unwrap())
+    };
+    assert_eq!(bench(&["--set", "client_timeout=5s"]), [0, 0]);
+    let [lost, back] = bench(&["--set", "client_timeout=1s"]);
+    assert!(lost >= 6 && back == lost, "each of six, once or again: {back} of {lost}");
+    let set = |set: &str| place.run(&["bench", "mosquitto", "--set", "client_timeout=1s", "--set", set]);
+    let slow = set("consume=10");
+    assert!(stderr(&slow).contains("as seldom as `consume` says"), "{}", stderr(&slow));
+    let library = place.run(&["bench", "zeromq", "--set", "client_timeout=1s"]);
+    assert!(stderr(&library).contains("it has no server"), "{}", stderr(&library));
+    assert_eq!([slow, library].map(|output| output.status.code()), [Some(2); 2]);
+}

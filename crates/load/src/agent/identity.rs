@@ -4,7 +4,7 @@ use crate::drivers::{self, DriverKind};
 use crate::simulation;
 use pubmark_model::diagnostic::suggestion;
 use pubmark_model::pattern::Pattern;
-use pubmark_model::protocol::{CONSTANT, CUT, Features, MAX, Prepare, RECONNECT, SINE, TRACE, VARYING};
+use pubmark_model::protocol::{CLIENT_TIMEOUT, CONSTANT, CUT, Features, MAX, Prepare, RECONNECT, SINE, TRACE, VARYING};
 use pubmark_model::workload::{Pacing, Transport, Verify};
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ pub fn features(info: &AgentInfo) -> Features {
         verification: words(Verify::ALL, Verify::word),
         pacing: words(Pacing::ALL, Pacing::word),
         profiles: texts(&[CONSTANT, VARYING, SINE, TRACE, MAX]),
-        faults: texts(&[RECONNECT, CUT]),
+        faults: texts(&[RECONNECT, CUT, CLIENT_TIMEOUT]),
         flows: 1,
         pauses: true,
         crash: info.crash,

@@ -39,6 +39,8 @@ pub struct Connection<S> {
     /// window is full.
     pub blocked: bool,
     pub attempts: u8,
+    /// Turns in which the server said nothing: see [`silence`](super::silence).
+    pub silent: u8,
     /// Number of the server's address used by the last attempt.
     pub place: u8,
     pub began_ns: Ns,
@@ -132,6 +134,7 @@ impl<S: Session> Connection<S> {
             state: State::Waiting,
             blocked: false,
             attempts: 0,
+            silent: 0,
             place: 0,
             began_ns: 0,
             pending: Vec::new(),

@@ -84,6 +84,7 @@ pub struct Shard<'a, S: Session> {
     pub cuts: usize,
     pub alive_next: usize,
     pub alive_ns: Ns,
+    pub silence_ns: Ns,
     pub server: Option<String>,
     /// Limits of its own that the server has reported.
     pub limits: ReachedLimits,

@@ -189,6 +189,8 @@ const CHURN: &str = "churn";
 const LAST_WILL: &str = "last_will";
 /// Clients close their connections when they are told to, and reconnect.
 pub const CUT: &str = "cut";
+/// Clients reconnect when their server is silent.
+pub const CLIENT_TIMEOUT: &str = "client_timeout";
 /// Clients can be killed, and the agent keeps their ledgers.
 const CRASH: &str = "crash";
 /// The reason for [`RECONNECT`], [`CUT`] and [`CRASH`] in errors.
@@ -270,7 +272,7 @@ impl Features {
         let written = workload.payload_bodies.is_some();
         let (headed, filled) = (workload.headers.is_some(), !workload.payload_content.is_random());
         let (varies, draws) = (workload.sizes_vary(), workload.topics.is_some());
-        let needs: [(&'static str, Option<&str>, &Vec<String>); 20] = [
+        let needs: [(&'static str, Option<&str>, &Vec<String>); 21] = [
             ("the pattern", Some(workload.pattern.word()), &self.patterns),
             ("the transport", transport, &self.transports),
             ("the arrival", Some(arrival(workload.arrival)), &self.arrivals),
@@ -278,6 +280,11 @@ impl Features {
             ("the pacing", Some(workload.pacing.word()), &self.pacing),
             ("the rate", Some(rate), &self.profiles),
             (FAULTS, workload.reconnect.then_some(RECONNECT), &self.faults),
+            (
+                "clients that give up a silent server:",
+                workload.client_timeout_ns.and(Some(CLIENT_TIMEOUT)),
+                &self.faults,
+            ),
             ("a tree of other sizes than 100 and 10:", workload.sizes_tree().then_some(TREE_SIZES), &tree_sizes),
             ("subscribers with a rate of their own:", workload.consumes_slowly().then_some(CONSUME), &consume),
             ("messages in a part of the window:", is_part.then_some(SPAN), &span),

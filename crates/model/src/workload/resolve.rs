@@ -298,6 +298,7 @@ impl Workload {
             durable: settings.durable(),
             tls: settings.tls(),
             reconnect: false,
+            client_timeout_ns: settings.client_timeout.map(|timeout| timeout.0),
             connect_rate: settings.connect_rate().0,
             warmup_ns: settings.warmup().0,
             warmup_max_ns: settings.warmup_max.map(|most| most.0),
