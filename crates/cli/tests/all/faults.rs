@@ -430,8 +430,8 @@ fn acknowledged_and_lost_is_seen_on_eighty_columns() {
 /// A frozen server closes no connection: its clients wait for it, or give it up after a time.
 #[test]
 fn clients_give_up_a_server_that_is_silent_for_longer_than_they_wait() {
-    let place = Place::new();
     let bench = |set: &[&str]| {
+        let place = Place::new();
         let load = ["--pairs", "3", "--qos", "1", "--durable", "--rate", "50", "--warmup", "200ms", "--duration", "6s"];
         let fault = ["--fault", "stop server at 1s for 3s"];
         let run = place.bench(&[&["mosquitto"][..], &load, &fault, set].concat()).record;
@@ -442,6 +442,7 @@ fn clients_give_up_a_server_that_is_silent_for_longer_than_they_wait() {
     assert_eq!(bench(&["--set", "client_timeout=5s"]), [0, 0]);
     let [lost, back] = bench(&["--set", "client_timeout=1s"]);
     assert!(lost >= 6 && back == lost, "each of six, once or again: {back} of {lost}");
+    let place = Place::new();
     let set = |set: &str| place.run(&["bench", "mosquitto", "--set", "client_timeout=1s", "--set", set]);
     let slow = set("consume=10");
     assert!(stderr(&slow).contains("as seldom as `consume` says"), "{}", stderr(&slow));
