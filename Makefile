@@ -340,9 +340,10 @@ endef
 deps:
 	$(call install,$(LIBRARIES))
 
-# The program and its tests are built meanwhile, since packages take as long to come.
+# The program is built meanwhile, since packages take as long to come; for `make test` its tests too.
+test: MEANWHILE := tests-built
 deps-test:
-	@$(MAKE) --no-print-directory -j 3 packages-test tests-built systems-test
+	@$(MAKE) --no-print-directory -j 3 packages-test systems-test $(MEANWHILE)
 
 # Compilers use all processors, whatever make itself was told.
 program-test:

@@ -53,8 +53,9 @@ class Beside:
             self.running = subprocess.Popen(self.command, stdout=self.said, stderr=subprocess.STDOUT)
 
     def end(self):
-        """Waits for the command, shows what it printed, and returns its exit code."""
-        self.start()
+        """Waits for the command, shows what it printed, and returns its exit code: 0 if it was never started."""
+        if self.running is None:
+            return 0
         code = self.running.wait()
         self.said.seek(0)
         print(f"\n{' '.join(self.command)}: exit code {code}\n{self.said.read()}", end="", flush=True)

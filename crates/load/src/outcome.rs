@@ -273,9 +273,12 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             result.versions.insert("server".into(), server.into());
         }
         if let Some(connecting) = outcome.connections {
-            let of_threads = [&mut connect, &mut handshake, &mut subscribe, &mut reconnect];
-            let ConnectTimes { connect, tls_handshake, subscribe } = connecting.times;
-            for (all, one) in of_threads.into_iter().zip([connect, tls_handshake, subscribe, connecting.back]) {
+            for (all, one) in [
+                (&mut connect, &connecting.times.connect),
+                (&mut handshake, &connecting.times.tls_handshake),
+                (&mut subscribe, &connecting.times.subscribe),
+                (&mut reconnect, &connecting.back),
+            ] {
                 one.iter().for_each(|one| add(all, one));
             }
             result.connections.get_or_insert_default().add(&connecting.counts);

@@ -128,7 +128,7 @@ impl ReceiveRecorder {
             arrived_before: 0,
             bytes: ByteCounts::default(),
             last_arrival_ns: None,
-            times: Arrivals::new(workload.reply_times),
+            times: Arrivals::new(),
             listened_ns: 0,
             jitter_sum_ns: 0.0,
             jitter_pairs: 0,
@@ -161,7 +161,7 @@ impl ReceiveRecorder {
         self.slices = vec![0; window.slices];
         if self.expect.latency {
             let slices = if window.to_ns.is_some() { window.slices } else { 1 };
-            self.times.begin(slices);
+            self.times.begin(slices, self.expect.reply_times_at.is_some());
         }
         self.slicer = Some(Slicer::new(window));
     }

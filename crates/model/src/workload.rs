@@ -343,7 +343,7 @@ pub struct Workload {
     /// True if clients of a broker reconnect, with their session, whenever their connection ends.
     /// If false, which is omitted in JSON, a lost connection stays lost. Messages due in the
     /// meantime are sent late, at every quality of service. Not a key of a study: runs with faults
-    /// have it.
+    /// and those with `client_timeout` have it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reconnect: bool,
     /// Time without a word of the server after which its clients reconnect, ns: subscribers, and publishers that await an

@@ -72,7 +72,7 @@ pub(super) fn write(header: &Header, seals: bool, message: &mut [u8]) {
 /// Stands for an instant that a header does not have.
 const NONE: Ns = Ns::MAX;
 
-/// What is kept of the header of a message.
+/// The header of a message, without its publisher.
 #[derive(Clone, Copy)]
 struct SentMessage {
     intended_ns: Ns,

@@ -1,4 +1,4 @@
-//! Clients that give up a server which is silent, as those of most libraries do: a frozen member closes no connection.
+//! Clients that give up a silent server: a frozen member closes no connection.
 
 use super::connection::{ConnectionLoss, State};
 use super::errors::ShardError;
@@ -6,8 +6,8 @@ use super::state::Shard;
 use crate::session::Session;
 use pubmark_model::units::{Ns, format_time};
 
-/// Turns of a client within the time limit. A client that has been silent in each is given up, so at the latest one turn
-/// after the limit.
+/// Turns within the time limit. A client that hears nothing in more of them gives the connection up: at the latest one
+/// turn after the limit.
 const TURNS: u8 = 4;
 
 impl<S: Session> Shard<'_, S> {
@@ -25,7 +25,6 @@ impl<S: Session> Shard<'_, S> {
             let waits = !self.role.sends() || connection.session.unacknowledged() > 0;
             connection.silent = if waits { connection.silent.saturating_add(1) } else { 0 };
             if connection.silent > TURNS && matches!(connection.state, State::Up | State::Resending) {
-                connection.silent = 0;
                 let limit = format_time(timeout_ns);
                 self.lost(
                     index,

@@ -84,6 +84,7 @@ pub struct Shard<'a, S: Session> {
     pub cuts: usize,
     pub alive_next: usize,
     pub alive_ns: Ns,
+    /// Instant of the last turn of [`silence`](super::silence).
     pub silence_ns: Ns,
     pub server: Option<String>,
     /// Limits of its own that the server has reported.

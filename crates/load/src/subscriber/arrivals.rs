@@ -27,7 +27,6 @@ struct Aside {
 
 /// The histograms and the queue.
 pub struct Arrivals {
-    has_legs: bool,
     times: TimeFigures<Option<Histogram>>,
     /// Histograms of the headline latency by slice of the window.
     slices: Vec<Histogram>,
@@ -36,10 +35,9 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Makes a queue without histograms. Repliers report their times if a round trip `has_legs`.
-    pub fn new(has_legs: bool) -> Arrivals {
+    /// Makes a queue without histograms.
+    pub fn new() -> Arrivals {
         Arrivals {
-            has_legs,
             times: TimeFigures::none(),
             slices: Vec::new(),
             aside: [Aside { times: [NONE; TIMES], headline: NONE, slice: 0 }; TOGETHER],
@@ -47,10 +45,11 @@ impl Arrivals {
         }
     }
 
-    /// Makes the histograms, and one for each slice of the window: times count from now on.
-    pub fn begin(&mut self, slices: usize) {
+    /// Makes the histograms, and one for each slice of the window: times count from now on. Those of the legs of a round
+    /// trip are made only if repliers report their times.
+    pub fn begin(&mut self, slices: usize, has_legs: bool) {
         self.times = TimeFigures::of(Role::Subscriber);
-        if !self.has_legs {
+        if !has_legs {
             (self.times.request_latency, self.times.reply_latency, self.times.replier_time) = (None, None, None);
         }
         self.slices = (0..slices).map(|_| Histogram::coarse()).collect();
@@ -109,8 +108,8 @@ mod tests {
         fn nothing_that_is_put_aside_is_lost(
             times in proptest::collection::vec((0u64..5_000_000, proptest::option::of(0u64..9_000), 0usize..5), 0..300),
         ) {
-            let mut arrivals = Arrivals::new(true);
-            arrivals.begin(3);
+            let mut arrivals = Arrivals::new();
+            arrivals.begin(3, true);
             let mut wanted = TimeFigures::of(Role::Subscriber);
             let mut slices = [Histogram::coarse(), Histogram::coarse(), Histogram::coarse()];
             for (time, more, slice) in times {

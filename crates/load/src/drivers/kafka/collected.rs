@@ -41,9 +41,18 @@ impl Collected {
         let length = message.len() as u32;
         let common = message.split_at_checked(FRONT_BYTES).filter(|(_, body)| is_common(body));
         let (length, kept) = common.map_or((length, message), |(front, _)| (length | IS_COMMON, front));
-        keep(&mut self.kept, &length.to_le_bytes());
+        self.make_room(LENGTH_BYTES + kept.len());
+        self.kept.extend_from_slice(&length.to_le_bytes());
         self.kept.extend_from_slice(kept);
         self.records_bytes += record_bytes(number, key, message.len()) as u32;
+    }
+
+    /// Makes room for so many bytes: a quarter more than there was, for thousands of producers wait with what they have.
+    fn make_room(&mut self, bytes: usize) {
+        keep(&mut self.kept, &[]);
+        if self.kept.capacity() - self.kept.len() < bytes {
+            self.kept.reserve_exact(bytes.max(self.kept.len() / 4));
+        }
     }
 
     /// Appends all messages as records, with the next key for each, and forgets them.
