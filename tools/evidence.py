@@ -49,7 +49,7 @@ def measure(study, budget, more):
     folder = ROOT / "target/evidence" / study
     command = ["run", study, "--budget", budget, *more]
     if not folder.exists():
-        subprocess.run([PUBMARK, *command, "--out", folder], check=False)
+        pubmark(*command, "--out", folder)
     keep(study, folder, {"command": "pubmark " + " ".join(command)})
 
 
