@@ -60,7 +60,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help check long image wheel test-containers test-wheel test-formats test-ray quickstart demo-hosts build test left-out test-all lint clippy lint-formats lint-prose deps deps-test program-test tests-built systems-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint deps-prose web web-check web-tests web-speed web-screenshots heavy bench kafka-parity fuzz fuzz-check sanitize deny size evidence evidence-pages pictures docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
+.PHONY: help check long image wheel test-containers test-wheel test-formats test-ray quickstart demo-hosts build test left-out test-all lint clippy lint-formats lint-prose deps deps-test program-test tests-built systems-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint deps-prose web web-check web-built web-screenshots heavy bench kafka-parity fuzz fuzz-check sanitize deny size evidence evidence-pages pictures docs zenoh test-zenoh test-agents mutants chaos verdicts book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -120,8 +120,8 @@ test: deps-test lint-formats lint-prose
 	@mkdir -p $(dir $(LEFT_OUT))
 	@echo "agents/zenoh: its own tests build some 250 crates: \`make test-zenoh\`" >$(LEFT_OUT)
 	@rm -f $(ALONE)
-	RUST_TEST_THREADS=$(TESTS_AT_ONCE) python3 -B tools/suite.py $(ALONE) clippy fuzz-check docs web-tests
-	$(MAKE) --no-print-directory web-speed
+	RUST_TEST_THREADS=$(TESTS_AT_ONCE) python3 -B tools/suite.py $(ALONE) clippy fuzz-check docs
+	$(MAKE) --no-print-directory web-built
 	@$(MAKE) --no-print-directory left-out
 	@[ ! -s $(ALONE) ] || { echo "failed beside other tests and passed alone, for a cause to be found:"; sed 's/^/  /' $(ALONE); }
 
@@ -384,20 +384,16 @@ web: web/node_modules/.package-lock.json
 web-check:
 	cargo test --quiet --locked -p pubmark-report --test it page::
 	cargo build --quiet --locked -p pubmark
-	@$(MAKE) --no-print-directory web-tests
-	@$(MAKE) --no-print-directory web-speed
+	@$(MAKE) --no-print-directory web-built
 
 # With the program that is built. A browser that fails on a busy machine plays again, alone.
-web-tests: deps-web web/node_modules/.package-lock.json
+web-built: deps-web web/node_modules/.package-lock.json
 	node web/build/check.mjs
 	@mkdir -p target/tmp && rm -f target/web-*.failed
 	@cd web && printf '%s\n' pages browser | xargs -P $$(nproc) -I NAME sh -c ' \
 	  node --test tests/NAME.test.mjs >../target/web-NAME.log 2>&1 || touch ../target/web-NAME.failed; cat ../target/web-NAME.log'
 	@cd web && for name in pages browser; do [ ! -e ../target/web-$$name.failed ] || { echo "again, alone: $$name" && \
 	  node --test tests/$$name.test.mjs && echo "web/tests/$$name.test.mjs" >>../$(ALONE); } || exit 1; done
-
-# It measures, so nothing may run beside it.
-web-speed: deps-web web/node_modules/.package-lock.json
 	cd web && node --test tests/speed.test.mjs
 
 web-screenshots: deps-web web/node_modules/.package-lock.json

@@ -7,8 +7,8 @@ These tests measure real servers and clients, several at once, so one may take f
 it needs. A test that fails alone too has failed, and so have all if more than MOST fail. What passed only
 alone is written to FILE, which `make test` prints at its end: its cause is to be found.
 
-Tests wait for much of their time. In it, make makes the TARGETs, which measure nothing, only where a processor is
-idle (SCHED_IDLE). They begin when the tests are built.
+Tests wait for much of their time. In it, make builds the TARGETs, which run nothing that measures, only where a
+processor is idle (SCHED_IDLE). They begin when the tests are built.
 """
 
 import pathlib
