@@ -49,7 +49,7 @@ def measure(study, budget, more):
     folder = ROOT / "target/evidence" / study
     command = ["run", study, "--budget", budget, *more]
     if not folder.exists():
-        pubmark(*command, "--out", folder)
+        print(pubmark(*command, "--out", folder), end="")
     keep(study, folder, {"command": "pubmark " + " ".join(command)})
 
 

@@ -61,9 +61,6 @@ fn three_replicas_outlive_their_leader_and_one_does_not() {
     let number = member(&three);
     assert_eq!(faults(&three), [("kill".to_owned(), Some(number), true, false)], "it stays away");
     assert!(three.record["stalls"]["longest_at_ns"].is_u64(), "the outage is recorded: {}", three.record["stalls"]);
-    if !is_long("clusters::three_replicas_outlive_their_leader_and_one_does_not, with one replica") {
-        return;
-    }
     let one = run("options.replicas=1");
     assert_eq!(one.error(), "");
     // At least the pairs whose stream it kept are silent from then on.
