@@ -188,6 +188,12 @@ impl Counts {
         }
     }
 
+    /// Returns the copies that are due of the messages due in the window, those included that could
+    /// not be sent. 0 if nothing was sent.
+    pub fn due_copies(&self) -> f64 {
+        self.offered as f64 * self.expected as f64 / self.sent.max(1) as f64
+    }
+
     /// Adds the counts of another flow.
     pub fn add(&mut self, other: &Counts) {
         let sum = |mine: &mut u64, other: u64| *mine = mine.saturating_add(other);

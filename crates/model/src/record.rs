@@ -34,7 +34,7 @@ use crate::power::Power;
 use crate::protocol::{ClientProcessors, PacingFigures, Role, RuntimeFigures, Stalls, SubscriberFigures};
 use crate::times::{self, TimeFigures};
 use crate::tuning::Tuning;
-use crate::units::Ns;
+use crate::units::{Ns, total};
 use crate::workload::Workload;
 use pubmark_stats::Summary;
 use serde::{Deserialize, Serialize};
@@ -215,6 +215,13 @@ impl RunRecord {
         // A round trip is measured on one clock.
         let one_way = !self.workload.pattern.round_trip();
         self.clocks.iter().filter(|_| one_way).max_by_key(|pair| pair.bound_ns)
+    }
+
+    /// Returns by how many copies the backlog (due and not arrived) grew from the window's start to its end, without
+    /// lost ones; negative if it shrank.
+    pub fn backlog_copies(&self) -> f64 {
+        let arrived = total(self.series.delivered.iter().copied());
+        self.counts.due_copies() - self.counts.lost as f64 - arrived as f64
     }
 }
 

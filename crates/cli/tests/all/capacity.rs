@@ -132,6 +132,21 @@ fn any_figure_can_be_the_objective() {
     assert!(number(&answer, "lo") >= 1_600.0);
 }
 
+/// A publisher that waits for its server sends after the window what was due in it: it is not carried.
+#[test]
+fn what_a_slow_server_takes_after_the_window_is_a_backlog() {
+    let (code, answer) = found(&Place::new(), &[&SLOW[..], &["--until", "backlog <= 1%"]].concat());
+    assert_eq!(code, Some(0), "{answer:#}");
+    assert!((950.0..1_050.0).contains(&number(&answer, "estimate")), "{answer:#}");
+    let place = Place::new();
+    let run = place.bench(&[&["mock", "--rate", "1250", "--duration", "4s"], &SLOW[..]].concat()).record;
+    assert_eq!((run["counts"]["offered"].as_u64(), run["counts"]["sent"].as_u64()), (Some(5_000), Some(5_000)));
+    let per_s = |name: &str| run["rates"][name].as_f64().unwrap();
+    assert_eq!(per_s("offered_per_s"), 1_250.0);
+    assert!((per_s("sent_per_s") - 1_000.0).abs() < 1.0, "{}", run["rates"]);
+    assert!(run["verdict"]["reasons"].to_string().contains("4000 arrivals in the window for 5000 messages due"));
+}
+
 /// Changes the record of the run of full length as load by others would have.
 fn disturb_the_confirming_run(place: &Place) {
     let path = place.path("r/runs.jsonl");

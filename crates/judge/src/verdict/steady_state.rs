@@ -15,13 +15,14 @@ const SAME: f64 = 1.2;
 
 /// Backlog over the window, in copies.
 struct Flow {
-    sent: u64,
+    /// Messages due in the window.
+    due: u64,
     arrived: u64,
-    /// Copies that should have arrived of what was sent in the window.
+    /// Copies of these that should have arrived.
     copies: f64,
-    /// Growth of the backlog (sent and not arrived) from the window's start to its end, without lost copies.
+    /// Growth of the backlog (due and not arrived) from the window's start to its end, without lost copies.
     owed: f64,
-    /// Highest rise of the backlog above the lowest level before it, within the window.
+    /// Highest rise of what was sent and had not arrived above the lowest level before it, within the window.
     rose: f64,
     /// Slice in which the backlog was highest.
     peak: usize,
@@ -35,9 +36,8 @@ impl Flow {
             return None;
         }
         let each = counts.expected as f64 / counts.sent as f64;
-        let copies = sent as f64 * each;
         // The times of losses are unknown: they are spread like the sent messages.
-        let kept = each * (1.0 - counts.lost as f64 / copies).max(0.0);
+        let kept = each * (1.0 - counts.lost as f64 / (sent as f64 * each)).max(0.0);
         let (mut owed, mut lowest, mut rose, mut peak) = (0.0_f64, 0.0_f64, 0.0, 0);
         for slice in 0..series.sent.len().max(series.delivered.len()) {
             let of = |values: &[u64]| values.get(slice).copied().unwrap_or_default() as f64;
@@ -47,8 +47,8 @@ impl Flow {
                 (rose, peak) = (owed - lowest, slice);
             }
         }
-        let owed = copies - arrived as f64 - counts.lost as f64;
-        Some(Flow { sent, arrived, copies, owed, rose, peak })
+        let (due, copies, owed) = (counts.offered, counts.due_copies(), record.backlog_copies());
+        Some(Flow { due, arrived, copies, owed, rose, peak })
     }
 }
 
@@ -75,23 +75,23 @@ fn filling(record: &RunRecord, flow: &Flow) -> Option<FigureFinding> {
     let fills = flow.owed > BACKLOG_GREW * flow.copies && latency_ns > warmup_ns && last <= SAME * first;
     fills.then(|| {
         let evidence = format!(
-            "the warm-up of {} is shorter than the latency, {} at the median: {} messages were sent in the window, and \
+            "the warm-up of {} is shorter than the latency, {} at the median: {} messages were due in the window, and \
              {} had come by its end",
             words(warmup_ns),
             words(latency_ns),
-            flow.sent,
+            flow.due,
             flow.arrived
         );
         FigureFinding::of(&[FigureGroup::Rates, FigureGroup::Cost], evidence)
     })
 }
 
-/// Finds a backlog that grew: more was sent than arrived. If latencies rose to the window's end, the system did not
+/// Finds a backlog that grew: more was due than arrived. If latencies rose to the window's end, the system did not
 /// carry its load.
 fn grew(record: &RunRecord, flow: &Flow) -> Option<FigureFinding> {
     (flow.owed > BACKLOG_GREW * flow.copies).then(|| {
         let evidence =
-            format!("a backlog grew: {} arrivals in the window for {} messages sent in it", flow.arrived, flow.sent);
+            format!("a backlog grew: {} arrivals in the window for {} messages due in it", flow.arrived, flow.due);
         let figures = [FigureGroup::Rates, FigureGroup::LatencyP50, FigureGroup::LatencyP99, FigureGroup::Cost];
         FigureFinding { overload: rises(&slices(record)), ..FigureFinding::of(&figures, evidence) }
     })
@@ -107,13 +107,13 @@ fn rises(values: &[f64]) -> bool {
     first < middle && middle < last
 }
 
-/// Finds a backlog from before the window: more arrived than was sent.
+/// Finds a backlog from before the window: more arrived than was due.
 fn left(record: &RunRecord, flow: &Flow) -> Option<FigureFinding> {
     let left = -flow.owed;
     (left > BACKLOG_LEFT * flow.copies && left > MESSAGES_MIN as f64).then(|| {
         let evidence = format!(
-            "a backlog from before the window was worked off in it: {} arrivals for {} messages sent",
-            flow.arrived, flow.sent
+            "a backlog from before the window was worked off in it: {} arrivals for {} messages due",
+            flow.arrived, flow.due
         );
         let mut figures = vec![FigureGroup::Rates, FigureGroup::LatencyP99];
         figures.extend(moved_median(record).then_some(FigureGroup::LatencyP50));

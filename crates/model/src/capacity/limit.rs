@@ -40,7 +40,7 @@ const THROTTLED: f64 = 0.05;
 const BUSY: f64 = 0.9;
 /// Processors that a server with one busy thread uses, if its threads were not sampled.
 const ONE_THREAD: std::ops::RangeInclusive<f64> = 0.9..=1.05;
-/// A backlog grows if it exceeds this share of the sent messages.
+/// A backlog grows if it exceeds this share of the messages due.
 pub(super) const GREW: f64 = 0.05;
 
 /// Returns the part that was at its limit in a run that failed the objective, with the evidence.
@@ -74,7 +74,7 @@ pub(super) fn of(record: &RunRecord, objective: &Objective) -> (CapacityLimit, S
         .map_or(String::new(), |server| format!("; the server used {}", share(server.cpu_cores, processors(record))));
     let grew = backlog(record);
     if grew > GREW {
-        return (CapacityLimit::Queue, format!("a backlog grew by {:.0} % of what was sent{idle}", grew * 100.0));
+        return (CapacityLimit::Queue, format!("a backlog grew by {:.0} % of what was due{idle}", grew * 100.0));
     }
     if let Some(finding) = gave(Reason::OfferedRateMissed) {
         return (CapacityLimit::Queue, format!("{}{idle}", finding.evidence));

@@ -203,7 +203,7 @@ fn unmet(record: &RunRecord, objective: &Objective) -> Vec<String> {
     // What waits for slow or late subscribers is a backlog as requested.
     let grew = all.iter().filter(|own| !own.workload.lets_messages_wait()).map(backlog).fold(0.0, f64::max);
     if grew > GREW {
-        unmet.push(format!("a backlog grew by {:.0} % of what was sent", grew * 100.0));
+        unmet.push(format!("a backlog grew by {:.0} % of what was due", grew * 100.0));
     }
     unmet
 }

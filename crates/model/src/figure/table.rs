@@ -255,16 +255,10 @@ fn allocated(run: &RunRecord) -> Option<f64> {
 }
 
 /// Returns by how much the messages still to arrive grew from the window's beginning to its end, as
-/// a share of the messages sent in the window, 0 to 1. Lost messages do not count.
+/// a share of the messages due in the window, 0 to 1. Those that the system did not take in time
+/// count, lost ones do not.
 pub fn backlog(run: &RunRecord) -> f64 {
-    let (counts, series) = (&run.counts, &run.series);
-    let sent: u64 = series.sent.iter().sum();
-    if counts.sent == 0 || sent == 0 {
-        return 0.0;
-    }
-    let copies = sent as f64 * counts.expected as f64 / counts.sent as f64;
-    let arrived = series.delivered.iter().sum::<u64>() as f64;
-    ((copies - arrived - counts.lost as f64) / copies.max(1.0)).max(0.0)
+    (run.backlog_copies() / run.counts.due_copies().max(1.0)).max(0.0)
 }
 
 numbers! {
@@ -275,7 +269,7 @@ numbers! {
     /// Messages sent a second.
     SENT = "sent_per_s" [] Flow Rates PerS HIGHER, "sent",
         number(|run| rate(run, |rates| rates.sent_per_s)),
-        "messages that the system accepted, all publishers together";
+        "messages that the system accepted in the window, all publishers together";
     /// Messages delivered a second, over all subscribers.
     DELIVERED = "delivered_per_s" [] Flow Rates PerS HIGHER, "delivered",
         number(|run| rate(run, |rates| rates.delivered_per_s)),
@@ -295,7 +289,7 @@ numbers! {
     /// What is owed at the window's end.
     BACKLOG = "backlog" [] Flow Rates Share LOWER, "backlog",
         number(|run| (run.counts.sent > 0).then(|| backlog(run))),
-        "growth of what is still to arrive over the window, as a share of what was sent";
+        "growth of what is due and has not arrived, as a share of what was due in the window";
     /// From the last send until the last message arrived, ns.
     DRAIN_TIME = "drain_time_ns" ["drain_time"] Flow LatencyP99 Ns LOWER, "time to drain",
         number(|run| count(run.drain_time_ns?)),

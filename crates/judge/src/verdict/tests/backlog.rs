@@ -34,6 +34,16 @@ fn a_pipe_that_is_longer_than_the_warm_up_is_no_backlog() {
     assert!(verdict.is_overloaded(LatencyP50) && verdict.compares(LatencyP50) && !verdict.compares(Cost));
 }
 
+/// Publishers wait for the server: what is sent in the window has arrived, and the rest is sent after it.
+#[test]
+fn what_a_server_does_not_take_in_time_is_a_backlog() {
+    let verdict = flow(|slice| (90, 90, 100 + 100 * slice as u64));
+    assert_eq!(found(&verdict), [(Reason::NotSteady, vec![Rates, LatencyP50, LatencyP99, Cost])]);
+    let says = "a backlog grew: 9000 arrivals in the window for 10000 messages due in it";
+    assert_eq!(verdict.reasons[0].evidence, says);
+    assert!(verdict.is_overloaded(LatencyP50));
+}
+
 #[test]
 fn a_backlog_without_rising_latency_is_no_overload() {
     let constant = |_: usize| 5_u64;
@@ -51,7 +61,7 @@ fn a_backlog_that_is_worked_off_in_the_window_is_seen() {
     // Two hundredths more arrive than were sent, in the first slices.
     let verdict = flow(|slice| if slice < 4 { (100, 110, 168) } else { (100, 100, 1) });
     assert_eq!(found(&verdict), [(Reason::NotSteady, vec![Rates, LatencyP99])], "most slices are as they should be");
-    let says = "a backlog from before the window was worked off in it: 10200 arrivals for 10000 messages sent";
+    let says = "a backlog from before the window was worked off in it: 10200 arrivals for 10000 messages due";
     assert_eq!(verdict.reasons[0].evidence, says);
     // Messages in flight at the edges are no backlog.
     let verdict = flow(|slice| if slice == 0 { (100, 110, 1) } else { (100, 100, 1) });
