@@ -207,8 +207,7 @@ pub(crate) fn note_gap(pauses: &mut Stalls, window: &Window, before_ns: Ns, woke
     if gap < SHORTEST_PAUSE {
         return;
     }
-    let longest_ns = gap - NAP;
-    pauses.add(&Stalls { count: 1, longest_ns, longest_at_ns: from - window.from_ns });
+    pauses.add(&Stalls::one(gap - NAP, from - window.from_ns));
 }
 
 fn sample(subject: Subject, window: Window, stop: &AtomicBool) -> (AgentUsage, Stalls) {
@@ -293,11 +292,12 @@ mod tests {
             gaps.iter().for_each(|(from, to)| {
                 note_gap(&mut pauses, &window, from * MILLISECOND, to * MILLISECOND);
             });
-            (pauses.count, pauses.longest_ns / MILLISECOND, pauses.longest_at_ns / MILLISECOND)
+            let ms = |ns: Ns| ns / MILLISECOND;
+            (pauses.count, ms(pauses.longest_ns), ms(pauses.longest_at_ns), pauses.first_at_ns.map(ms))
         };
-        assert_eq!(pauses(&[(1_000, 1_050), (1_050, 1_199)]), (0, 0, 0));
-        assert_eq!(pauses(&[(1_050, 1_200)]), (1, 100, 50));
-        assert_eq!(pauses(&[(1_050, 1_250), (1_300, 2_300), (2_300, 2_500)]), (3, 950, 300));
+        assert_eq!(pauses(&[(1_000, 1_050), (1_050, 1_199)]), (0, 0, 0, None));
+        assert_eq!(pauses(&[(1_050, 1_200)]), (1, 100, 50, Some(50)));
+        assert_eq!(pauses(&[(1_050, 1_250), (1_300, 2_300), (2_300, 2_500)]), (3, 950, 300, Some(50)));
         assert_eq!(pauses(&[(500, 1_100), (2_900, 9_000)]), (0, 0, 0), "before and after the window it does not count");
         assert_eq!(pauses(&[(0, 9_000)]), (1, 1_950, 0));
         assert_eq!(pauses(&[(1_100, 1_040)]), (0, 0, 0), "a clock that steps back is not a pause");

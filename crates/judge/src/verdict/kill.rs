@@ -97,7 +97,7 @@ mod tests {
             (counts.offered, counts.sent, counts.expected, counts.delivered, counts.lost) =
                 (5_003, 5_002, 5_002, 5_000, 2);
             (record.series.sent, record.series.delivered) = (vec![1_000, 1_000, 0, 0], vec![1_000, 1_000, 0, 0]);
-            record.stalls = Some(Stalls { count: 1, longest_ns: 5 * SECOND, longest_at_ns: 5 * SECOND });
+            record.stalls = Some(Stalls::one(5 * SECOND, 5 * SECOND));
         });
         assert!(verdict.valid, "{:?}", verdict.reasons);
         let notes = told(&verdict);
@@ -128,7 +128,7 @@ mod tests {
             (record.counts.delivered, record.counts.lost) = (5_000, 5_000);
             (record.counts.acked, record.counts.acked_lost) = (10_000, Some(5_000));
             (record.series.sent, record.series.delivered) = (vec![2_500; 4], vec![2_500, 2_500, 0, 0]);
-            record.stalls = Some(Stalls { count: 1, longest_ns: 5 * SECOND, longest_at_ns: 5 * SECOND });
+            record.stalls = Some(Stalls::one(5 * SECOND, 5 * SECOND));
         });
         assert!(verdict.valid, "{:?}", verdict.reasons);
         let notes = told(&verdict);

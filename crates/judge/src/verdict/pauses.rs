@@ -73,12 +73,13 @@ fn told(agent: &AgentShare, still: Standstill, record: &RunRecord, why: &str) ->
     FigureFinding::of(&figures, evidence)
 }
 
-/// Returns whether the only pause came when the publishers had been killed, with a server that keeps messages until a
-/// subscriber takes them: the pause can then make none of them lost.
+/// Returns whether the first pause came when the publishers had been killed, with a server that keeps messages until a
+/// subscriber takes them: the pauses can then make none of them lost.
 fn all_is_settled(pauses: Stalls, record: &RunRecord) -> bool {
     let killed = record.killed_at_ns(Target::Publishers);
     let keeps = record.workload.qos > 0 && record.workload.durable;
-    keeps && pauses.count == 1 && killed.is_some_and(|killed_ns| killed_ns < pauses.longest_at_ns)
+    let first_ns = pauses.first_at_ns.or((pauses.count == 1).then_some(pauses.longest_at_ns));
+    keeps && killed.zip(first_ns).is_some_and(|(killed_ns, first_ns)| killed_ns < first_ns)
 }
 
 /// Returns whether a delay of this length may be much of the silence that a fault caused.
@@ -201,7 +202,7 @@ mod tests {
         let of_silence = |silence_ns| {
             let verdict = judged("none", |record| {
                 record.recovery = Some(Recovery { silence_ns: Some(silence_ns), ..Recovery::default() });
-                record.agents[1].pauses = Some(Stalls { count: 1, longest_ns: 100 * MILLISECOND, longest_at_ns: 0 });
+                record.agents[1].pauses = Some(Stalls::one(100 * MILLISECOND, 0));
             });
             verdict.reasons[0].figures.clone()
         };
@@ -211,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_pause_after_the_last_message_counts_against_no_count_of_what_the_server_keeps() {
-        let counted = |durable: bool, count: u64, at_ns: Ns| {
+        let counted = |durable: bool, pauses: Stalls| {
             let verdict = judged("cut power of server at 5s for 1s", |record| {
                 record.workload.qos = 1;
                 record.workload.durable = durable;
@@ -219,20 +220,26 @@ mod tests {
                 let (what, who) = (Act::Kill, Target::Publishers);
                 let kill = FaultEvent { what, who, at_ns: Some(5 * SECOND), ..event() };
                 record.fault_log = vec![kill];
-                record.agents[0].pauses = Some(Stalls { count, longest_ns: 200 * MILLISECOND, longest_at_ns: at_ns });
+                record.agents[0].pauses = Some(pauses);
             });
             let found = verdict.reasons.iter().find(|found| found.reason == Reason::GeneratorSaturated).unwrap();
             !found.figures.contains(&FigureGroup::Counts)
         };
-        assert!(counted(true, 1, 6 * SECOND));
-        assert!(!counted(true, 1, 4 * SECOND), "a pause while messages were sent");
-        assert!(!counted(true, 2, 6 * SECOND), "of the shorter pauses nobody knows when they were");
-        assert!(!counted(false, 1, 6 * SECOND), "a server may forget what a subscriber that is away has not taken");
+        let pauses = |first_s: Ns| {
+            let mut both = Stalls::one(100 * MILLISECOND, first_s * SECOND);
+            both.add(&Stalls::one(200 * MILLISECOND, 7 * SECOND));
+            both
+        };
+        assert!(counted(true, Stalls { first_at_ns: None, ..Stalls::one(SECOND, 6 * SECOND) }));
+        assert!(counted(true, pauses(6)), "both came later");
+        assert!(!counted(true, pauses(4)), "a pause while messages were sent");
+        assert!(!counted(true, Stalls { first_at_ns: None, ..pauses(6) }), "nobody knows when the shorter one was");
+        assert!(!counted(false, pauses(6)), "a server may forget what a subscriber that is away has not taken");
     }
 
     #[test]
     fn what_a_runtime_did_is_told_of_the_runtime() {
-        let stop = Stalls { count: 1, longest_ns: SECOND, longest_at_ns: 2 * SECOND };
+        let stop = Stalls::one(SECOND, 2 * SECOND);
         let of_runtime = |longest_ns, longest_at_ns| RuntimeFigures {
             pauses: Some(RuntimePauses { count: 3, total_ns: longest_ns + MILLISECOND, longest_ns, longest_at_ns }),
             ..RuntimeFigures::default()

@@ -63,7 +63,8 @@ fn found(verdict: &Verdict) -> Vec<(Reason, Vec<FigureGroup>)> {
     verdict.reasons.iter().map(|finding| (finding.reason, finding.figures.clone())).collect()
 }
 
-pub(super) const SILENCE: Stalls = Stalls { count: 3, longest_ns: SECOND, longest_at_ns: 5 * SECOND };
+pub(super) const SILENCE: Stalls =
+    Stalls { count: 3, longest_ns: SECOND, longest_at_ns: 5 * SECOND, first_at_ns: None };
 
 #[test]
 fn a_silence_is_the_servers_while_all_agents_ran() {
@@ -133,7 +134,7 @@ fn an_agent_that_the_script_stopped_is_named_with_what_it_says_or_without() {
     let says = "the agent `sends-2` did not run for 1.000 s, from 2.000 s into the window: the script stopped it";
     let verdict = judged(fault, stop);
     assert_eq!((reasons(&verdict), verdict.reasons[0].evidence.as_str()), (vec![Reason::GeneratorSaturated], says));
-    let own = Stalls { count: 1, longest_ns: SECOND + MILLISECOND, longest_at_ns: 2 * SECOND - MILLISECOND };
+    let own = Stalls::one(SECOND + MILLISECOND, 2 * SECOND - MILLISECOND);
     let verdict = judged(fault, |record| {
         stop(record);
         record.agents[1].pauses = Some(own);
@@ -444,9 +445,7 @@ fn a_reason_names_the_figures_that_it_touches_and_no_others() {
         ),
         (
             "a little pause",
-            |record| {
-                record.agents[0].pauses = Some(Stalls { count: 1, longest_ns: 200 * MILLISECOND, longest_at_ns: 0 })
-            },
+            |record| record.agents[0].pauses = Some(Stalls::one(200 * MILLISECOND, 0)),
             Reason::GeneratorSaturated,
             &[LatencyP99],
         ),
@@ -549,7 +548,7 @@ fn a_pause_at_max_is_a_note_where_it_moves_nothing() {
     let paused = |longest_ns| {
         judged("none", |record| {
             (record.workload.rate, record.times.latency) = (Rate::Max, None);
-            record.agents[1].pauses = Some(Stalls { count: 1, longest_ns, longest_at_ns: 0 });
+            record.agents[1].pauses = Some(Stalls::one(longest_ns, 0));
         })
     };
     let verdict = paused(200 * MILLISECOND);
@@ -626,7 +625,7 @@ fn a_latency_between_hosts_is_as_good_as_what_is_known_of_their_clocks() {
 fn numbers_at_their_bounds_are_judged() {
     for most in [0, u64::MAX] {
         let verdict = judged("none", |record| {
-            let stalls = Stalls { count: most, longest_ns: most, longest_at_ns: most };
+            let stalls = Stalls { count: most, longest_ns: most, longest_at_ns: most, first_at_ns: Some(most) };
             record.stalls = Some(stalls);
             record.agents[0].pauses = Some(stalls);
             let counts = &mut record.counts;

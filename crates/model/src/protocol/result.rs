@@ -364,11 +364,25 @@ pub struct Stalls {
     pub longest_ns: Ns,
     /// Start of the longest, ns from the window's beginning.
     pub longest_at_ns: Ns,
+    /// Start of the first, ns from the window's beginning; `None` if there was none or it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_at_ns: Option<Ns>,
 }
 
 impl Stalls {
-    /// Adds other silences: the longest of both is kept.
+    /// Makes a single one, of this length and with this start.
+    pub fn one(longest_ns: Ns, at_ns: Ns) -> Stalls {
+        Stalls { count: 1, longest_ns, longest_at_ns: at_ns, first_at_ns: Some(at_ns) }
+    }
+
+    /// Adds other silences: the longest of both is kept, and the first.
     pub fn add(&mut self, other: &Stalls) {
+        let both_known = self.first_at_ns.zip(other.first_at_ns).map(|(mine, other)| mine.min(other));
+        self.first_at_ns = match (self.count, other.count) {
+            (_, 0) => self.first_at_ns,
+            (0, _) => other.first_at_ns,
+            _ => both_known,
+        };
         self.count = self.count.saturating_add(other.count);
         if other.longest_ns > self.longest_ns {
             (self.longest_ns, self.longest_at_ns) = (other.longest_ns, other.longest_at_ns);

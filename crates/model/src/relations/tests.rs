@@ -71,7 +71,7 @@ fn case(settings: &[(&str, &str)]) -> Case {
             delivered: vec![91, 100],
             latency: vec![times(&[(50_000, 85)]), times(&[(50_000, 99)])],
         },
-        stalls: Some(Stalls { count: 1, longest_ns: 300 * MILLISECOND, longest_at_ns: SECOND }),
+        stalls: Some(Stalls::one(300 * MILLISECOND, SECOND)),
         ..FlowResult::default()
     };
     let histograms = &mut flow.histograms;
@@ -321,13 +321,18 @@ const WRONG: &[(&str, Wrong, &str)] = &[
     ),
     (
         "silences",
-        |case| case.result.pauses = Some(Stalls { count: 1, longest_ns: SECOND, longest_at_ns: 2 * SECOND }),
+        |case| case.result.pauses = Some(Stalls::one(SECOND, 2 * SECOND)),
         "the longest of its `pauses` ends 3000000000 ns after the window's beginning",
     ),
     (
         "silences",
-        |case| case.flow().stalls = Some(Stalls { count: 0, longest_ns: SECOND, longest_at_ns: 0 }),
+        |case| case.flow().stalls = Some(Stalls { count: 0, longest_ns: SECOND, ..Stalls::default() }),
         "it has 0 `stalls`, the longest of them 1000000000 ns long",
+    ),
+    (
+        "silences",
+        |case| case.result.pauses = Some(Stalls { first_at_ns: Some(2), ..Stalls::one(MILLISECOND, 1) }),
+        "the first of its 1 `pauses` begins 2 ns after the window's beginning, and the longest 1",
     ),
     (
         "arrived",

@@ -221,7 +221,7 @@ pub fn silences(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Resul
     let window_ns = end_ns.saturating_sub(span.from_ns).saturating_add(slack);
     let gaps = [("stalls", &flow.stalls), ("pauses", &part.result.pauses)];
     for (name, gaps) in gaps {
-        let Some(Stalls { count, longest_ns, longest_at_ns }) = *gaps else { continue };
+        let Some(Stalls { count, longest_ns, longest_at_ns, first_at_ns }) = *gaps else { continue };
         let ends_ns = longest_at_ns.saturating_add(longest_ns);
         hold(ends_ns <= window_ns, || {
             format!(
@@ -230,6 +230,13 @@ pub fn silences(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Resul
         })?;
         hold((count == 0) == (longest_ns == 0), || {
             format!("it has {count} `{name}`, the longest of them {longest_ns} ns long")
+        })?;
+        let first_ns = first_at_ns.unwrap_or(longest_at_ns);
+        hold(first_ns <= longest_at_ns, || {
+            format!(
+                "the first of its {count} `{name}` begins {first_ns} ns after the window's beginning, and the longest \
+                 {longest_at_ns}"
+            )
         })?;
     }
     Ok(())

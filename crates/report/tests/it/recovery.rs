@@ -143,7 +143,7 @@ fn older_records_have_it_from_their_own_figures() {
             listens_ns: None,
             note: None,
         }];
-        run.stalls = Some(Stalls { count: 1, longest_ns: 2_600 * MS, longest_at_ns: 2_000 * MS });
+        run.stalls = Some(Stalls::one(2_600 * MS, 2_000 * MS));
         // Half a second each: 500 messages, none for four of them, and then all at once.
         let mut delivered = vec![500; 20];
         delivered[4..9].copy_from_slice(&[1, 0, 0, 0, 0]);

@@ -66,7 +66,7 @@ fn served(record: &mut RunRecord, outages: &[(Ns, Ns)], waits: bool) {
         free_ns = arrives_ns;
         latencies.push(arrives_ns - due_ns);
         if arrives_ns - last_ns > SLICE {
-            stalls.add(&Stalls { count: 1, longest_ns: arrives_ns - last_ns, longest_at_ns: last_ns });
+            stalls.add(&Stalls::one(arrives_ns - last_ns, last_ns));
         }
         last_ns = arrives_ns;
         if let Some(slice) = Some((arrives_ns / SLICE) as usize).filter(|slice| *slice < slices) {
