@@ -8,9 +8,11 @@ it needs. A test that fails alone too has failed, and so have all if more than M
 alone is written to FILE, which `make test` prints at its end: its cause is to be found.
 
 Tests wait for much of their time. In it, make builds the TARGETs, which run nothing that measures, only where a
-processor is idle (SCHED_IDLE). They begin when the tests are built.
+processor is idle (SCHED_IDLE). They begin when the tests are built. Tests that measure one at a time run beside the
+others of the whole program, in a process of their own: elsewhere those that wait would take the others' places.
 """
 
+import os
 import pathlib
 import re
 import subprocess
@@ -19,9 +21,11 @@ import tempfile
 
 MOST = 3
 CARGO = ["cargo", "test", "--workspace", "--locked"]
-BINARY = re.compile(r"^\s*(?:Running|Doc-tests) (\S+)")
+BINARY = re.compile(r"^\s*(?:Running|Doc-tests) (\S+)(?: \((\S+)\))?")
 FAILED = re.compile(r"^test (\S+)(?: - .*)? \.\.\. FAILED$")
 WHOLE_PROGRAM = "tests/all/main.rs"
+FOLDER = pathlib.Path("crates/cli").resolve()
+ONE_AT_A_TIME = "known_answers::"
 
 
 def failures(lines):
@@ -40,51 +44,64 @@ def failures(lines):
 
 
 class Beside:
-    """A command that gets only the time that nothing else wants."""
+    """A command beside others."""
 
-    def __init__(self, targets):
-        self.command = ["chrt", "--idle", "0", "make", "--no-print-directory", *targets]
+    def __init__(self):
+        self.command, self.running = [], None
         self.said = tempfile.TemporaryFile("w+")
-        self.running = None
 
-    def start(self):
-        """Starts the command, once."""
+    def start(self, command, **more):
+        """Starts a command, once."""
         if self.running is None:
-            self.running = subprocess.Popen(self.command, stdout=self.said, stderr=subprocess.STDOUT)
+            self.command = command
+            self.running = subprocess.Popen(command, stdout=self.said, stderr=subprocess.STDOUT, **more)
 
     def end(self):
-        """Waits for the command, shows what it printed, and returns its exit code: 0 if it was never started."""
+        """Waits for the command, shows what it printed, and returns its exit code and its lines: none if it was never
+        started."""
         if self.running is None:
-            return 0
+            return 0, []
         code = self.running.wait()
         self.said.seek(0)
-        print(f"\n{' '.join(self.command)}: exit code {code}\n{self.said.read()}", end="", flush=True)
-        return code
+        said = self.said.read()
+        print(f"\n{' '.join(self.command)}: exit code {code}\n{said}", end="", flush=True)
+        return code, said.splitlines()
 
 
-def play(command, tests_built=lambda: None):
-    """Runs a command, shows what it prints, and returns its exit code and its lines."""
+def play(command, begins=lambda name, path: None):
+    """Runs a command, shows what it prints, and returns its exit code and its lines. Calls `begins` with each binary
+    of tests."""
     lines = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
         for line in running.stdout:
             print(line, end="", flush=True)
             lines.append(line.rstrip())
-            if BINARY.match(line):
-                tests_built()
+            if match := BINARY.match(line):
+                begins(*match.groups())
     return running.returncode, lines
 
 
 def main(told, targets):
     """Returns the exit code of the tests, or of what ran beside them."""
-    beside = Beside(targets)
-    code = tests(told, beside.start)
-    return beside.end() or code
+    idle = Beside()
+    code = tests(told, lambda: idle.start(["chrt", "--idle", "0", "make", "--no-print-directory", *targets]))
+    return idle.end()[0] or code
 
 
 def tests(told, built):
     """Returns the exit code of the tests, and calls `built` as soon as the first of them runs."""
-    code, lines = play([*CARGO, "--no-fail-fast"], built)
-    failed = failures(lines)
+    own = Beside()
+
+    def begins(name, path):
+        built()
+        if name == WHOLE_PROGRAM:
+            command = [pathlib.Path(path).resolve(), ONE_AT_A_TIME, "--test-threads=1"]
+            own.start([*map(str, command)], cwd=FOLDER, env={**os.environ, "CARGO_MANIFEST_DIR": str(FOLDER)})
+
+    code, lines = play([*CARGO, "--no-fail-fast", "--", "--skip", ONE_AT_A_TIME], begins)
+    own_code, own_lines = own.end()
+    code = code or own_code
+    failed = failures(lines) + [(WHOLE_PROGRAM, test) for _, test in failures(own_lines)]
     names = [test for _, test in failed]
     if code == 0 or not names or len(names) > MOST or any(binary != WHOLE_PROGRAM for binary, _ in failed):
         return code
