@@ -116,6 +116,10 @@ quickstart: deps build
 build:
 	cargo build --release --locked
 
+# A first build takes less time without what only shortens those after it.
+ifeq ($(wildcard target/debug/incremental),)
+test: export CARGO_INCREMENTAL := 0
+endif
 test: deps-test lint-formats lint-prose
 	@mkdir -p $(dir $(LEFT_OUT))
 	@echo "agents/zenoh: its own tests build some 250 crates: \`make test-zenoh\`" >$(LEFT_OUT)
