@@ -298,9 +298,13 @@ mod tests {
         assert_eq!(pauses(&[(1_000, 1_050), (1_050, 1_199)]), (0, 0, 0, None));
         assert_eq!(pauses(&[(1_050, 1_200)]), (1, 100, 50, Some(50)));
         assert_eq!(pauses(&[(1_050, 1_250), (1_300, 2_300), (2_300, 2_500)]), (3, 950, 300, Some(50)));
-        assert_eq!(pauses(&[(500, 1_100), (2_900, 9_000)]), (0, 0, 0), "before and after the window it does not count");
-        assert_eq!(pauses(&[(0, 9_000)]), (1, 1_950, 0));
-        assert_eq!(pauses(&[(1_100, 1_040)]), (0, 0, 0), "a clock that steps back is not a pause");
+        assert_eq!(
+            pauses(&[(500, 1_100), (2_900, 9_000)]),
+            (0, 0, 0, None),
+            "before and after the window it does not count"
+        );
+        assert_eq!(pauses(&[(0, 9_000)]), (1, 1_950, 0, Some(0)));
+        assert_eq!(pauses(&[(1_100, 1_040)]), (0, 0, 0, None), "a clock that steps back is not a pause");
     }
 
     #[test]

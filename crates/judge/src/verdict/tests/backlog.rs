@@ -94,7 +94,7 @@ fn a_backlog_that_rose_and_fell_is_seen_unless_it_was_a_standstill() {
         record.series.sent = vec![500; 20];
         record.series.delivered = vec![500, 500, 0, 0, 1_500, 500, 500, 500, 500, 500];
         record.series.delivered.resize(20, 500);
-        record.stalls = Some(Stalls { count: 1, longest_ns: SECOND, longest_at_ns: SECOND });
+        record.stalls = Some(Stalls::one(SECOND, SECOND));
     });
     assert!(silent.valid, "{:?}", silent.reasons);
 }
