@@ -25,7 +25,7 @@ fn a_load_is_told_how_far_it_lies_from_what_holds() {
     let found = bench(&place, "250");
     let [lo, times, hi] = ["lo", "times", "hi"].map(|name| number(&found, name));
     assert!((3.7..4.3).contains(&times) && lo <= times && times <= hi, "{lo} {times} {hi}");
-    assert_eq!(found["headroom"]["limited_by"], "latency");
+    assert_eq!(found["headroom"]["limited_by"], "queue");
     let said = stdout(&place.run(&["report", "r", "--all"]));
     assert!(said.contains("Headroom") && said.contains("limited by"), "{said}");
     let markdown = stdout(&place.run(&["report", "r", "--markdown"]));
@@ -35,7 +35,7 @@ fn a_load_is_told_how_far_it_lies_from_what_holds() {
     let (head, row) = (rows.next().unwrap(), rows.next().unwrap());
     let at = head.iter().position(|name| *name == "headroom_times").unwrap();
     assert_eq!(row[at].parse::<f64>().unwrap(), times);
-    assert_eq!(row[at + 3], "latency");
+    assert_eq!(row[at + 3], "queue");
     // The search is a results folder of its own.
     let own: Value = serde_json::from_slice(&place.run(&["report", "r/headroom", "--json"]).stdout).unwrap();
     assert!((own[0]["estimate"].as_f64().unwrap() / 250.0 - times).abs() < 1e-9, "{own:#}");

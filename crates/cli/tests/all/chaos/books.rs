@@ -82,7 +82,8 @@ impl Books {
         let (rates, counts) = (&record.rates, &record.counts);
         let per_s = |count: u64| count as f64 * SECOND as f64 / record.window_ns as f64;
         self.close(rates.offered_per_s, per_s(counts.offered), "offered_per_s");
-        self.close(rates.sent_per_s, per_s(counts.sent), "sent_per_s");
+        let in_window = record.workload.window_ns().map_or(counts.sent, |_| record.series.sent.iter().sum());
+        self.close(rates.sent_per_s, per_s(in_window), "sent_per_s");
         self.close(
             rates.delivered_per_s,
             per_s(record.series.delivered.iter().sum()),
