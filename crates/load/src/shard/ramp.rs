@@ -73,16 +73,19 @@ impl<S: Session> Shard<'_, S> {
                 continue;
             }
             let what = match self.connections[index as usize].state {
-                State::Opening => "no answer to the connection request within 10 s",
-                State::Subscribing => "the server did not answer the subscription within 10 s",
-                _ => {
-                    "the server took the connection and did not answer the handshake within 10 s: does it speak this protocol?"
+                State::Opening => "no answer to the connection request within 10 s".to_owned(),
+                state @ State::Subscribing => {
+                    let limit = format_time(self.patience(state));
+                    format!("the server did not answer the subscription within {limit}")
                 }
+                _ => "the server took the connection and did not answer the handshake within 10 s: does it speak this \
+                      protocol?"
+                    .to_owned(),
             };
             if self.ramp.counts.opened == 0 {
-                return Err(self.ramp.too_late(what));
+                return Err(self.ramp.too_late(&what));
             }
-            self.failed_attempt(index as usize, what)?;
+            self.failed_attempt(index as usize, &what)?;
         }
         if now > self.ramp.last_up_ns + self.ramp.timeout_ns {
             let limit = format_time(self.ramp.timeout_ns);
@@ -99,11 +102,15 @@ impl<S: Session> Shard<'_, S> {
         Ok(())
     }
 
-    /// Returns how long an attempt may stay in this state. If a server has several
-    /// addresses, connecting to them shares the time.
+    /// Returns how long an attempt may take that is in this state. If a server has several
+    /// addresses, connecting to them shares the time. One that answers a subscription late (the
+    /// first group of a cluster) has spoken the protocol, and has most of connect_timeout.
     fn patience(&self, state: State) -> Ns {
-        let places = if state == State::Opening { self.ramp.dial.to.len().max(1) as Ns } else { 1 };
-        (HANDSHAKE / places).max(SECOND)
+        match state {
+            State::Opening => (HANDSHAKE / self.ramp.dial.to.len().max(1) as Ns).max(SECOND),
+            State::Subscribing => self.ramp.timeout_ns.saturating_sub(HANDSHAKE).max(HANDSHAKE),
+            _ => HANDSHAKE,
+        }
     }
 
     pub(super) fn attempt(&mut self, index: usize, now: Ns) -> Result<(), ShardError> {
