@@ -24,7 +24,7 @@ CARGO = ["cargo", "test", "--workspace", "--locked"]
 BINARY = re.compile(r"^\s*(?:Running|Doc-tests) (\S+)(?: \((\S+)\))?")
 FAILED = re.compile(r"^test (\S+)(?: - .*)? \.\.\. FAILED$")
 WHOLE_PROGRAM = "tests/all/main.rs"
-FOLDER = pathlib.Path("crates/cli").resolve()
+FOLDER = os.path.abspath("crates/cli")
 ONE_AT_A_TIME = "known_answers::"
 
 
@@ -95,8 +95,8 @@ def tests(told, built):
     def begins(name, path):
         built()
         if name == WHOLE_PROGRAM:
-            command = [pathlib.Path(path).resolve(), ONE_AT_A_TIME, "--test-threads=1"]
-            own.start([*map(str, command)], cwd=FOLDER, env={**os.environ, "CARGO_MANIFEST_DIR": str(FOLDER)})
+            command = [os.path.abspath(path), ONE_AT_A_TIME, "--test-threads=1"]
+            own.start(command, cwd=FOLDER, env={**os.environ, "CARGO_MANIFEST_DIR": FOLDER})
 
     code, lines = play([*CARGO, "--no-fail-fast", "--", "--skip", ONE_AT_A_TIME], begins)
     own_code, own_lines = own.end()

@@ -188,8 +188,8 @@ impl Counts {
         }
     }
 
-    /// Returns the copies that are due of the messages due in the window, those included that could
-    /// not be sent. 0 if nothing was sent.
+    /// Returns how many copies subscribers should receive of the messages due in the window, whether
+    /// they were sent or not; 0 if none was sent.
     pub fn due_copies(&self) -> f64 {
         self.offered as f64 * self.expected as f64 / self.sent.max(1) as f64
     }

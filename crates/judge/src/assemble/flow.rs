@@ -72,10 +72,10 @@ impl UnitedFlow {
         counts.delivered_bytes = bytes.map(|bytes| bytes.delivered);
         let arrived = total(results.iter().map(|result| result.arrived));
         let series = Series { lag: lag(workload, &counts, results), ..series(results, remarks) };
-        // What is due in a window of time and sent after it is in none of its slices.
+        // The slices leave out what was due in the window and sent after it.
         let sent = workload.window_ns().map_or(counts.sent, |_| total(series.sent.iter().copied()));
         UnitedFlow {
-            rates: rates(workload, (counts.offered, sent), window_ns, (arrived, bytes.map(|bytes| bytes.arrived))),
+            rates: rates(workload, &counts, sent, window_ns, (arrived, bytes.map(|bytes| bytes.arrived))),
             counts,
             refusals,
             times,
@@ -264,13 +264,14 @@ fn refused_copies(counts: &Counts, qos: u8, results: &[&FlowResult], united: &Ra
     named().unwrap_or_else(|| counts.refused.saturating_mul(each)).min(counts.lost)
 }
 
-/// Returns the rates of a window, in which so many messages were due and sent; none of a window that did not end.
-fn rates(workload: &Workload, sent: (u64, u64), window_ns: Option<Ns>, arrived: (u64, Option<u64>)) -> Rates {
+/// Divides the counts by the length of the window: the messages due, those sent in it, and those that arrived in it, with
+/// their bytes. All rates are 0 if the window did not end.
+fn rates(workload: &Workload, counts: &Counts, sent: u64, window_ns: Option<Ns>, arrived: (u64, Option<u64>)) -> Rates {
     let Some(window_ns) = window_ns else { return Rates::default() };
     let per_s = |count: u64| count as f64 * SECOND as f64 / window_ns as f64;
     Rates {
-        offered_per_s: per_s(sent.0),
-        sent_per_s: per_s(sent.1),
+        offered_per_s: per_s(counts.offered),
+        sent_per_s: per_s(sent),
         delivered_per_s: per_s(arrived.0),
         delivered_bytes_per_s: arrived.1.map_or(per_s(arrived.0) * workload.payload_bytes as f64, per_s),
         lower_bound: false,

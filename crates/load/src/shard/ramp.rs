@@ -67,17 +67,15 @@ impl<S: Session> Shard<'_, S> {
             })
             .collect();
         for index in late {
-            let opening = self.connections[index as usize].state == State::Opening;
-            if opening && self.ramp.dial.to.len() > 1 {
+            let state = self.connections[index as usize].state;
+            if state == State::Opening && self.ramp.dial.to.len() > 1 {
                 self.failed_attempt(index as usize, "no answer to the connection request in time")?;
                 continue;
             }
-            let what = match self.connections[index as usize].state {
+            let limit = format_time(self.patience(state));
+            let what = match state {
                 State::Opening => "no answer to the connection request within 10 s".to_owned(),
-                state @ State::Subscribing => {
-                    let limit = format_time(self.patience(state));
-                    format!("the server did not answer the subscription within {limit}")
-                }
+                State::Subscribing => format!("the server did not answer the subscription within {limit}"),
                 _ => "the server took the connection and did not answer the handshake within 10 s: does it speak this \
                       protocol?"
                     .to_owned(),
@@ -102,9 +100,9 @@ impl<S: Session> Shard<'_, S> {
         Ok(())
     }
 
-    /// Returns how long an attempt may take that is in this state. If a server has several
-    /// addresses, connecting to them shares the time. One that answers a subscription late (the
-    /// first group of a cluster) has spoken the protocol, and has most of connect_timeout.
+    /// Returns how long an attempt in this state may take. If a server has several addresses,
+    /// connecting to them shares the time. A server that has accepted the client speaks the
+    /// protocol, so it has most of connect_timeout to answer the subscription.
     fn patience(&self, state: State) -> Ns {
         match state {
             State::Opening => (HANDSHAKE / self.ramp.dial.to.len().max(1) as Ns).max(SECOND),
