@@ -1,19 +1,19 @@
 //! The text form of a histogram: base64 of the HdrHistogram V2 compressed format.
 //!
-//! `hdrhistogram` writes it. The reader is here, because that of `hdrhistogram` allocates whatever
-//! length (up to 4 GiB) the header claims, and overflows on run lengths that no writer makes. The
-//! text may come from an agent of another author.
+//! The reader takes no more memory than a histogram in range needs, whatever length the header
+//! claims: the text may come from an agent of another author.
 //!
 //! Format: <https://github.com/HdrHistogram/HdrHistogram>, `AbstractHistogram.encodeIntoByteBuffer`
 //! and `ZigZagEncoding`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use flate2::read::ZlibDecoder;
-use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
+use flate2::Compression;
+use flate2::read::{ZlibDecoder, ZlibEncoder};
 use std::io::Read as _;
 
-use crate::histogram::{COUNT_MAX, Histogram, HistogramError, VALUE_MAX};
+use crate::histogram::{COUNT_MAX, Histogram, HistogramError, LATENCY_MAX_NS, VALUE_MAX};
+use crate::layout::Layout;
 
 const COOKIE_V2: u32 = 0x1c84_9313;
 const COOKIE_V2_COMPRESSED: u32 = 0x1c84_9314;
@@ -32,7 +32,7 @@ impl Histogram {
     /// Encodes the histogram as base64 text (RFC 4648, section 4) of the HdrHistogram V2 compressed
     /// format, which the HdrHistogram libraries of other languages read.
     pub fn encode(&self) -> String {
-        encode(&self.inner)
+        encode(self)
     }
 
     /// Decodes the output of [`Histogram::encode`], or of the HdrHistogram library of another
@@ -49,10 +49,45 @@ impl Histogram {
     }
 }
 
-fn encode(histogram: &hdrhistogram::Histogram<u64>) -> String {
-    let mut bytes = Vec::new();
-    V2DeflateSerializer::new().serialize(histogram, &mut bytes).expect("counts fit an i64 and a Vec takes every write");
+fn encode(histogram: &Histogram) -> String {
+    let counts = payload(histogram.counts());
+    let mut plain = Vec::with_capacity(HEADER_LEN + counts.len());
+    [COOKIE_V2, counts.len() as u32, 0, u32::from(histogram.digits())]
+        .iter()
+        .for_each(|word| plain.extend(word.to_be_bytes()));
+    [1, LATENCY_MAX_NS, 1.0_f64.to_bits()].iter().for_each(|word| plain.extend(word.to_be_bytes()));
+    plain.extend(counts);
+    let mut bytes = vec![0; ENVELOPE_LEN];
+    ZlibEncoder::new(&plain[..], Compression::default()).read_to_end(&mut bytes).expect("a slice takes every read");
+    let len = (bytes.len() - ENVELOPE_LEN) as u32;
+    bytes[..4].copy_from_slice(&COOKIE_V2_COMPRESSED.to_be_bytes());
+    bytes[4..ENVELOPE_LEN].copy_from_slice(&len.to_be_bytes());
     STANDARD.encode(bytes)
+}
+
+/// Returns the counts as numbers. Several zeros are one number, their negative count.
+fn payload(counts: &[u64]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for run in counts.chunk_by(|before, count| (*before, *count) == (0, 0)) {
+        match run {
+            [count] => put_zigzag(*count as i64, &mut bytes),
+            zeros => put_zigzag(-(zeros.len() as i64), &mut bytes),
+        }
+    }
+    bytes
+}
+
+/// Appends a number as [`Reader::zigzag`] reads it.
+fn put_zigzag(number: i64, bytes: &mut Vec<u8>) {
+    let mut rest = (number << 1 ^ number >> 63) as u64;
+    for _ in 0..8 {
+        if rest < 0x80 {
+            break;
+        }
+        bytes.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    bytes.push(rest as u8);
 }
 
 fn decode(text: &str) -> Result<Histogram, HistogramError> {
@@ -121,41 +156,12 @@ fn decode_payload(reader: &mut Reader) -> Result<Histogram, HistogramError> {
             if count > COUNT_MAX - histogram.count() {
                 return Err(HistogramError::TooManyValues);
             }
-            let value = layout.value(index).ok_or(HistogramError::Malformed("bucket beyond the range"))?;
+            let value = layout.checked_bottom(index).ok_or(HistogramError::Malformed("bucket beyond the range"))?;
             histogram.record_n(value, count);
         }
         index = index.saturating_add(1);
     }
     Ok(histogram)
-}
-
-/// Layout of the buckets of a histogram from 1. It depends on the digits alone: a greater range
-/// only has more buckets.
-struct Layout {
-    half_bits: u32,
-}
-
-impl Layout {
-    fn new(digits: u8) -> Self {
-        let single_unit = 2 * 10_u64.pow(u32::from(digits));
-        Self { half_bits: single_unit.next_power_of_two().ilog2() - 1 }
-    }
-
-    /// Returns the lowest value of a bucket, or `None` above [`VALUE_MAX`].
-    fn value(&self, index: u64) -> Option<u64> {
-        let half = 1_u64 << self.half_bits;
-        let octave = index >> self.half_bits;
-        let value = if octave == 0 {
-            index
-        } else {
-            let shift = octave - 1;
-            if shift >= u64::from(u64::BITS - self.half_bits - 1) {
-                return None;
-            }
-            (half + index % half) << shift
-        };
-        (value <= VALUE_MAX).then_some(value)
-    }
 }
 
 struct Reader<'a>(&'a [u8]);

@@ -21,6 +21,7 @@ mod direction;
 mod estimate;
 mod gamma;
 mod histogram;
+mod layout;
 mod modes;
 mod normal;
 mod paired;

@@ -1,3 +1,6 @@
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
 use proptest::prelude::*;
 use pubmark_stats::{COUNT_MAX, Histogram, HistogramError, LATENCY_MAX_NS};
 
@@ -101,6 +104,50 @@ fn quantiles_out_of_range_are_clamped() {
     }
     for high in [1.0, 1.5, f64::INFINITY] {
         assert_eq!(histogram.value_at(high), histogram.max());
+    }
+}
+
+/// Returns times of which about as many are in each octave.
+fn times() -> impl Strategy<Value = u64> {
+    prop_oneof![0..3_000_u64, (0..42_u32, any::<u64>()).prop_map(|(bits, any)| any >> (63 - bits))]
+}
+
+proptest! {
+    #[test]
+    fn agrees_with_the_library_of_its_format(
+        values in prop::collection::vec((times(), 1..5_000_u64), 0..200),
+        others in prop::collection::vec((times(), 1..5_u64), 0..20),
+        quantiles in prop::collection::vec(-0.1..1.1_f64, 1..20),
+        fine in any::<bool>(),
+    ) {
+        let new = |values: &[(u64, u64)]| {
+            let mut ours = if fine { Histogram::latency() } else { Histogram::coarse() };
+            let mut theirs = hdrhistogram::Histogram::<u64>::new_with_bounds(1, LATENCY_MAX_NS, ours.digits()).unwrap();
+            for (value, count) in values {
+                ours.record_n(*value, *count);
+                theirs.record_n(*value.min(&LATENCY_MAX_NS), *count).unwrap();
+            }
+            (ours, theirs)
+        };
+        let (mut ours, mut theirs) = new(&values);
+        let (our_other, their_other) = new(&others);
+        ours.merge(&our_other).unwrap();
+        theirs.add(&their_other).unwrap();
+        prop_assert_eq!((ours.count(), ours.min(), ours.max()), (theirs.len(), theirs.min(), theirs.max()));
+        prop_assert_eq!(ours.mean(), theirs.mean());
+        prop_assert!((ours.stddev() - theirs.stdev()).abs() <= 1e-12 * theirs.stdev());
+        for quantile in quantiles.into_iter().chain([0.0, 0.5, 0.999, 1.0]) {
+            let wanted = if quantile > 0.0 { theirs.value_at_quantile(quantile) } else { theirs.min() };
+            prop_assert_eq!(ours.value_at(quantile), wanted, "at {}", quantile);
+        }
+        let buckets = theirs.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value()));
+        prop_assert!(ours.nonzero().eq(buckets));
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(&theirs, &mut bytes).unwrap();
+        prop_assert_eq!(ours.encode(), STANDARD.encode(bytes));
+        prop_assert!(ours.clone() == ours);
+        ours.clear();
+        prop_assert!(ours.is_empty() && ours.nonzero().next().is_none());
     }
 }
 
