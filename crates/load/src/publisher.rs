@@ -1,6 +1,7 @@
 //! A publisher without socket or clock. The caller passes in the time and the result of
 //! each send; the publisher returns what to do next.
 
+mod in_flight;
 mod messages;
 mod recorder;
 
@@ -9,7 +10,8 @@ use crate::pacing::Pacer;
 use crate::seal::seal;
 use crate::session::MessageRefusal;
 use crate::window::Window;
-pub use messages::{InFlight, Marker};
+pub use in_flight::InFlight;
+pub use messages::Marker;
 use messages::{cut, write};
 use pubmark_model::header::{Header, MAX_SEQUENCE, SEALED_LEN, body_at, renumber};
 use pubmark_model::payload::MessageSizes;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 /// Spare buffers that a thread keeps, and the maximum bytes of one of them.
-const SPARES: usize = 64;
+const SPARES: usize = 16;
 const SPARE_BYTES: usize = 1 << 20;
 
 thread_local! {

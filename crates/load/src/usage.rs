@@ -18,6 +18,9 @@ const SAMPLE: Ns = 250 * MILLISECOND;
 /// Initial time between two readings within a window without a known end.
 const READING: Ns = 4 * MILLISECOND;
 
+/// Time before a window in which nothing disturbs its beginning.
+const SETTLED: Ns = SECOND;
+
 /// A gap of at least this length between two wake-ups of the watching thread is a pause
 /// of the process: three times the intended gap, and far more than a busy scheduler
 /// causes.
@@ -161,8 +164,8 @@ pub fn parse_smaps(text: &str) -> (u64, u64) {
     (field("Rss:"), field("Private_Clean:") + field("Private_Dirty:"))
 }
 
-/// Returns free memory to the system: parsing the list of thousands of clients took
-/// memory that is no longer needed, and the allocator would keep it.
+/// Returns free memory to the system that the allocator would keep: what parsing the list of thousands of clients took,
+/// or what was in flight while a server stalled in the warm-up.
 pub fn give_back_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it only releases pages of memory that is not allocated, under the allocator's own locks.
@@ -225,6 +228,12 @@ fn sample(subject: Subject, window: Window, stop: &AtomicBool) -> (AgentUsage, S
         }
     };
     let mut usage = AgentUsage::default();
+    if let Subject::Own = subject
+        && window.from_ns - window.start_ns > 2 * SETTLED
+    {
+        wait(window.from_ns - SETTLED);
+        give_back_memory();
+    }
     wait(window.from_ns);
     let began = subject.snapshot();
     let to = window.to_ns.unwrap_or(Ns::MAX);

@@ -13,6 +13,8 @@ use std::cell::RefCell;
 const FRONT_BYTES: usize = SEALED_LEN;
 /// Bytes of a length.
 const LENGTH_BYTES: usize = 4;
+/// Room for a dozen messages with the common body.
+const GROWTH_BYTES: usize = 12 * (LENGTH_BYTES + FRONT_BYTES);
 /// Bit of a length: the message has the common body.
 const IS_COMMON: u32 = 1 << 31;
 
@@ -47,11 +49,12 @@ impl Collected {
         self.records_bytes += record_bytes(number, key, message.len()) as u32;
     }
 
-    /// Makes room for so many bytes: a quarter more than there was, for thousands of producers wait with what they have.
+    /// Makes room for so many bytes: a quarter more than there was, for thousands of producers wait with what they have,
+    /// and at least [`GROWTH_BYTES`], so that most of their buffers have one size and one serves for another.
     fn make_room(&mut self, bytes: usize) {
         keep(&mut self.kept, &[]);
         if self.kept.capacity() - self.kept.len() < bytes {
-            self.kept.reserve_exact(bytes.max(self.kept.len() / 4));
+            self.kept.reserve_exact(bytes.max(self.kept.len() / 4).max(GROWTH_BYTES));
         }
     }
 
