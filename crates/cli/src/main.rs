@@ -10,10 +10,13 @@ mod progress;
 mod serve;
 mod telemetry;
 
+use std::panic::resume_unwind;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let done = match args::Arguments::read() {
+    // The parser takes more stack than a hundred clients of an agent do: that of a thread is given back.
+    let arguments = std::thread::spawn(args::Arguments::read).join().unwrap_or_else(|panic| resume_unwind(panic));
+    let done = match arguments {
         Ok(arguments) => commands::dispatch(arguments),
         Err(refusal) => Ok(output::refusal(&refusal)),
     };
