@@ -175,16 +175,26 @@ fn dry_run(plan: &StudyPlan, asked: (usize, usize), questions: Option<(Ns, Vec<S
         return;
     }
     let order = plan.order();
-    let ns: Ns = costs(plan.study().fresh(), order.iter().map(|run| &plan.cells()[run.cell])).iter().sum();
+    let planned = || order.iter().map(|run| &plan.cells()[run.cell]);
+    let ns: Ns = costs(plan.study().fresh(), planned()).iter().sum();
+    // Each drain ends with the last message, or lasts to its end if one is lost.
+    let drains_ns: Ns = planned().filter(|cell| !cell.faults.is_empty()).map(|cell| cell.workload.drain_ns).sum();
+    let most =
+        if drains_ns > 0 { format!(", {} if all lose messages", in_words(ns + drains_ns)) } else { String::new() };
     for cell in plan.cells() {
         match &cell.skipped {
             Some(why) => print(&format!("{}  (skipped: {why})", cell.label())),
             None => print(&format!("{}{}", cell.label(), placed(&cell.placement))),
         }
     }
-    let of = |count: usize, all: usize| if all > count { format!("{count} of {all}") } else { count.to_string() };
+    let of = |count: usize, all: usize, noun: &str| match count {
+        _ if all > count => format!("{count} of {all} {noun}s"),
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
+    };
     let here = plan.extent();
-    print(&format!("{} cells, {} runs, about {}", of(here.0, asked.0), of(here.1, asked.1), in_words(ns)));
+    let (cells, runs) = (of(here.0, asked.0, "cell"), of(here.1, asked.1, "run"));
+    print(&format!("{cells}, {runs}, about {}{most}", in_words(ns)));
 }
 
 /// Describes which host plays what, if hosts other than this one take part.
