@@ -12,8 +12,8 @@ use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
 use std::io::Read as _;
 
-use crate::histogram::{COUNT_MAX, Histogram, HistogramError, LATENCY_MAX_NS, VALUE_MAX};
-use crate::layout::Layout;
+use crate::histogram::{COUNT_MAX, Histogram, HistogramError, LATENCY_MAX_NS};
+use crate::layout::{Layout, VALUE_MAX};
 
 const COOKIE_V2: u32 = 0x1c84_9313;
 const COOKIE_V2_COMPRESSED: u32 = 0x1c84_9314;

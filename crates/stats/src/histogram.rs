@@ -4,16 +4,12 @@ use std::fmt;
 use std::iter::zip;
 use std::ops::RangeInclusive;
 
-use crate::layout::Layout;
+use crate::layout::{Layout, VALUE_MAX};
 use crate::summary::Summary;
 
 /// The largest time that a histogram distinguishes: one hour, in nanoseconds. Greater values are
 /// recorded as this one and counted by [`Histogram::saturated`].
 pub const LATENCY_MAX_NS: u64 = 3_600_000_000_000;
-
-/// One day: above the recorded hour, so that agents' wider histograms are accepted, and below every
-/// range that comes from a mistake of unit.
-pub(crate) const VALUE_MAX: u64 = 86_400_000_000_000;
 
 /// The most values in a histogram, 2^53: up to here every count and every sum of counts is exact as
 /// a `u64` and as an `f64`.
@@ -99,12 +95,12 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Creates an empty histogram of 3 significant digits (relative error at most 0.1 %), 264 KiB.
+    /// Creates an empty histogram of 3 significant digits (relative error at most 0.1 %), up to 264 KiB.
     pub fn latency() -> Self {
         Self::with_digits(LATENCY_DIGITS)
     }
 
-    /// Creates an empty histogram of 2 significant digits (relative error at most 1 %), 36 KiB:
+    /// Creates an empty histogram of 2 significant digits (relative error at most 1 %), up to 36 KiB:
     /// small enough for one per time slice.
     pub fn coarse() -> Self {
         Self::with_digits(COARSE_DIGITS)

@@ -3,7 +3,9 @@
 //! Buckets have the width 1 up to twice the number of values that the digits tell apart, then twice the width in each
 //! octave. They depend on the digits alone: a greater range only has more of them.
 
-use crate::histogram::VALUE_MAX;
+/// One day: above the recorded hour, so that agents' wider histograms are accepted, and below every
+/// range that comes from a mistake of unit.
+pub(crate) const VALUE_MAX: u64 = 86_400_000_000_000;
 
 /// The buckets for a number of significant digits.
 #[derive(Clone, Copy)]
