@@ -3,22 +3,22 @@
 use std::cell::RefCell;
 
 /// Spare buffers that a thread keeps, and the maximum bytes of one of them.
-const SPARES: usize = 16;
+pub const SPARES: usize = 16;
 const SPARE_BYTES: usize = 1 << 20;
 
 thread_local! {
     /// Empty buffers. The few connections that need one at a time share them, so that
     /// most connections hold none, and no message costs an allocation.
-    static SPARE: Spares<Vec<u8>> = const { Spares::new() };
+    static SPARE: Spares<Vec<u8>> = const { Spares::new(SPARES) };
 }
 
-/// Empty buffers of one kind.
-pub struct Spares<T>(RefCell<Vec<T>>);
+/// Empty buffers of one kind, and the most of them.
+pub struct Spares<T>(RefCell<Vec<T>>, usize);
 
 impl<T: Default> Spares<T> {
-    /// Makes a collection without any.
-    pub const fn new() -> Spares<T> {
-        Spares(RefCell::new(Vec::new()))
+    /// Makes a collection without any, for so many.
+    pub const fn new(most: usize) -> Spares<T> {
+        Spares(RefCell::new(Vec::new()), most)
     }
 
     /// Takes a spare buffer, or makes one.
@@ -31,7 +31,7 @@ impl<T: Default> Spares<T> {
     #[inline]
     pub fn put(&self, buffer: T, bytes: usize) {
         let mut spares = self.0.borrow_mut();
-        if bytes > 0 && bytes <= SPARE_BYTES && spares.len() < SPARES {
+        if bytes > 0 && bytes <= SPARE_BYTES && spares.len() < self.1 {
             spares.push(buffer);
         }
     }

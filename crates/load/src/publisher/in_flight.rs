@@ -1,19 +1,23 @@
 //! The unacknowledged messages of a publisher.
 
-use crate::spare::Spares;
+use crate::spare::{SPARES, Spares};
 use pubmark_model::header::Header;
 use pubmark_model::units::Ns;
 use std::collections::VecDeque;
 
-/// Messages in a block.
+/// Messages in the smallest block.
 const BLOCK: usize = 10;
+/// Blocks that a thread keeps for its publishers.
+const SPARE_BLOCKS_MAX: usize = 64;
 
 /// The time from one instant to another, ns: 48 bits with a sign, for up to 39 hours.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Gap([u16; 3]);
 
 /// Stands for the time to an instant that a header does not have.
 const NONE: Gap = Gap([0, 0, 1 << 15]);
+/// The same in a message that is settled.
+const SETTLED: Gap = Gap([1, 0, 1 << 15]);
 
 impl Gap {
     fn new(from: Ns, to: Option<Ns>) -> Gap {
@@ -25,7 +29,7 @@ impl Gap {
     fn end(self, from: Ns) -> Option<Ns> {
         let [low, middle, high] = self.0;
         let ns = i64::from(high as i16) << 32 | i64::from(middle) << 16 | i64::from(low);
-        (self.0 != NONE.0).then(|| from.wrapping_add_signed(ns))
+        (self != NONE).then(|| from.wrapping_add_signed(ns))
     }
 }
 
@@ -38,83 +42,96 @@ struct SentMessage {
     sequence: u32,
 }
 
-const UNUSED: SentMessage = SentMessage { intended_ns: 0, sent: NONE, free: NONE, sequence: 0 };
-
-type Block = Box<[SentMessage; BLOCK]>;
+type Block = Vec<SentMessage>;
 
 thread_local! {
-    static SPARE: Spares<VecDeque<Block>> = const { Spares::new() };
+    static SPARE: Spares<VecDeque<Block>> = const { Spares::new(SPARES) };
+    static SPARE_BLOCKS: Spares<Block> = const { Spares::new(SPARE_BLOCKS_MAX) };
 }
 
 /// The unacknowledged messages of one publisher: the data needed to time its acknowledgement,
-/// and to write it once more, byte for byte. They take 25 bytes a message. A publisher without any
+/// and to write it once more, byte for byte. They take 24 bytes a message. A publisher without any
 /// holds no memory for them, however many it had.
 ///
-/// The blocks of thousands of publishers have one size, so those that one gives back serve the others: a server that
-/// stalls once costs memory for the messages that were in flight then, and not for the most of each publisher.
+/// They lie in blocks that are passed from one publisher to another, and of thousands of publishers most have the
+/// smallest size: a server that stalls once costs memory for the messages that were in flight then, and not for the most
+/// of each publisher.
 #[derive(Default)]
 pub struct InFlight {
     publisher: u32,
-    /// Messages before the first one in the first block, and their number.
+    /// Settled messages at the beginning of the first block.
     begin: usize,
-    len: usize,
+    /// Messages that are not settled.
+    open: usize,
     blocks: VecDeque<Block>,
 }
 
 impl InFlight {
     /// Adds a message that was sent.
     pub fn sent(&mut self, header: Header) {
-        if self.blocks.is_empty() {
+        if self.blocks.capacity() == 0 {
             self.blocks = SPARE.with(Spares::take);
+        }
+        if self.blocks.back().is_none_or(|block| block.len() == block.capacity()) {
+            let mut block = SPARE_BLOCKS.with(Spares::take);
+            // As much again as there is, so that many take few blocks; from some hundreds on more than that, which is
+            // not in use before it is written.
+            let more = if self.open < 16 * BLOCK { 1 } else { 4 };
+            let grown = BLOCK * more * (self.open / BLOCK).next_power_of_two();
+            if block.capacity() == 0 {
+                block.reserve_exact(grown);
+            }
+            self.blocks.push_back(block);
         }
         let Header { intended_ns, publisher, sequence, sent_ns, free_ns } = header;
         let [sent, free] = [sent_ns, free_ns].map(|instant| Gap::new(intended_ns, instant));
-        self.publisher = publisher;
-        if self.begin + self.len == self.blocks.len() * BLOCK {
-            self.blocks.push_back(Box::new([UNUSED; BLOCK]));
+        (self.publisher, self.open) = (publisher, self.open + 1);
+        if let Some(block) = self.blocks.back_mut() {
+            block.push(SentMessage { intended_ns, sent, free, sequence });
         }
-        self.len += 1;
-        *self.at(self.len - 1) = SentMessage { intended_ns, sent, free, sequence };
     }
 
     /// Removes the message of this sequence, which was acknowledged or refused and is not
     /// sent again, and returns its header.
     pub fn settled(&mut self, sequence: u32) -> Option<Header> {
-        let place = self.place(sequence)?;
-        let message = *self.at(place);
-        // Messages before it make room at the front: there are few, since most servers acknowledge in order.
-        (0..place).rev().for_each(|before| *self.at(before + 1) = *self.at(before));
-        (self.begin, self.len) = (self.begin + 1, self.len - 1);
-        if self.len == 0 {
-            // It has one block.
+        let (block, at) = self.place(sequence)?;
+        let message = &mut self.blocks[block][at];
+        let settled = std::mem::replace(message, SentMessage { free: SETTLED, ..*message });
+        self.open -= 1;
+        // Those before it that were settled earlier go with it.
+        while let Some(block) = self.blocks.front_mut() {
+            let gone = block[self.begin..].iter().take_while(|message| message.free == SETTLED).count();
+            self.begin += gone;
+            if self.begin < block.len() || (self.open > 0 && block.len() < block.capacity()) {
+                break;
+            }
             self.begin = 0;
-            let bytes = size_of::<[SentMessage; BLOCK]>();
-            SPARE.with(|spares| spares.put(std::mem::take(&mut self.blocks), bytes));
-        } else if self.begin == BLOCK {
-            self.begin = 0;
-            self.blocks.pop_front();
+            block.clear();
+            let bytes = block.capacity() * size_of::<SentMessage>();
+            if let Some(block) = self.blocks.pop_front() {
+                SPARE_BLOCKS.with(|spares| spares.put(block, bytes));
+            }
         }
-        Some(self.header_of(message))
+        if self.open == 0 {
+            let empty = std::mem::take(&mut self.blocks);
+            let bytes = empty.capacity() * size_of::<Block>();
+            SPARE.with(|spares| spares.put(empty, bytes));
+        }
+        Some(self.header_of(settled))
     }
 
     /// Returns the header of a message.
     pub fn header(&self, sequence: u32) -> Option<Header> {
-        let at = self.begin + self.place(sequence)?;
-        Some(self.header_of(self.blocks[at / BLOCK][at % BLOCK]))
+        self.place(sequence).map(|(block, at)| self.header_of(self.blocks[block][at]))
     }
 
-    fn at(&mut self, place: usize) -> &mut SentMessage {
-        let at = self.begin + place;
-        &mut self.blocks[at / BLOCK][at % BLOCK]
-    }
-
-    fn place(&self, sequence: u32) -> Option<usize> {
-        let block = self.blocks.partition_point(|block| block[0].sequence <= sequence).checked_sub(1)?;
-        let begin = if block == 0 { self.begin } else { 0 };
-        let end = (self.begin + self.len - block * BLOCK).min(BLOCK);
-        let messages = self.blocks[block].get(begin..end)?;
+    /// Returns the block of a message that is not settled, and its place there.
+    fn place(&self, sequence: u32) -> Option<(usize, usize)> {
+        let begins = |block: &Block| block.first().is_some_and(|first| first.sequence <= sequence);
+        let block = self.blocks.partition_point(begins).checked_sub(1)?;
+        let messages = &self.blocks[block];
         let at = messages.binary_search_by_key(&sequence, |message| message.sequence).ok()?;
-        Some(block * BLOCK + begin + at - self.begin)
+        (messages[at].free != SETTLED).then_some((block, at))
     }
 
     fn header_of(&self, message: SentMessage) -> Header {
@@ -126,7 +143,8 @@ impl InFlight {
     /// Returns the memory that it holds, bytes.
     #[cfg(test)]
     pub(super) fn held_bytes(&self) -> usize {
-        self.blocks.len() * size_of::<[SentMessage; BLOCK]>() + self.blocks.capacity() * size_of::<Block>()
+        let messages: usize = self.blocks.iter().map(Vec::capacity).sum();
+        messages * size_of::<SentMessage>() + self.blocks.capacity() * size_of::<Block>()
     }
 }
 
@@ -157,8 +175,9 @@ mod tests {
                     prop_assert_eq!(flight.settled(sequence), wanted.remove(&sequence));
                 }
                 prop_assert!((0..next + 2).all(|sequence| flight.header(sequence) == wanted.get(&sequence).copied()));
-                prop_assert_eq!(flight.len, wanted.len());
-                prop_assert!(flight.blocks.len() <= flight.len.div_ceil(BLOCK) + 1, "blocks are given back");
+                prop_assert_eq!(flight.open, wanted.len());
+                let oldest = wanted.keys().next().map_or(0, |oldest| (next - oldest) as usize);
+                prop_assert!(flight.blocks.len() <= oldest / BLOCK + 2, "blocks are given back");
                 prop_assert_eq!(flight.blocks.is_empty(), wanted.is_empty());
             }
         }
