@@ -263,7 +263,7 @@ fn a_workload_runs_and_its_result_has_the_fields() {
     std::fs::write(place.path("d.yaml"), nats()).unwrap();
     let run = ["run", "--omb", "w.yaml", "--driver", "d.yaml", "--set", "warmup=200ms", "--set", "duration=1s"];
     let plan = place.run(&[&run[..], &["--dry-run"]].concat());
-    assert_eq!((plan.status.code(), stdout(&plan).contains("1 cells, 1 runs")), (Some(0), true), "{}", stderr(&plan));
+    assert_eq!((plan.status.code(), stdout(&plan).contains("1 cell, 1 run,")), (Some(0), true), "{}", stderr(&plan));
     let output = place.run(&[&run[..], &["--out", "r"]].concat());
     // The machine may be busy.
     assert!([Some(0), Some(3)].contains(&output.status.code()), "{}", stderr(&output));
