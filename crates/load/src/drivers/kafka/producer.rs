@@ -12,8 +12,8 @@ use crate::session::{Copies, MessageRefusal, RefusalKind, SessionError, SessionE
 use pubmark_model::header::END;
 use pubmark_model::kafka_partition::PartitionBy;
 use pubmark_wire::kafka::{
-    self as wire, BATCH_BYTES, GzipWriter, NO_ERROR, NO_PRODUCER, PartitionAnswer, ProducerIdentity, begin_batch,
-    begin_produce, end_batch, end_produce, put_record_of, record_bytes,
+    self as wire, BATCH_BYTES, GzipWriter, NO_ERROR, NO_PRODUCER, PartitionAnswer, ProduceStart, ProducerIdentity,
+    begin_batch, begin_produce, end_batch, end_produce, put_record_of, record_bytes,
 };
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -34,12 +34,21 @@ struct Flight {
     requests: VecDeque<Span>,
 }
 
+/// The batch that a producer without acknowledgements appended last.
+struct LastBatch {
+    span: Span,
+    start: ProduceStart,
+    /// Where the batch begins, and the length of what it ends.
+    at: usize,
+    end: usize,
+}
+
 /// The producer for a topic.
 pub(super) struct Producer {
     /// Requests in flight, by the place of the broker: there is one, unless the producer is spread.
     flights: Box<[Flight]>,
     /// By partition: place of its leader if it takes requests, else [`NOBODY`]. Empty unless the producer is spread.
-    routes: Vec<u8>,
+    routes: Box<[u8]>,
     /// Batches that have been sent.
     serial: u32,
     /// Requests of one broker that may be unanswered, and number of partitions.
@@ -55,6 +64,8 @@ pub(super) struct Producer {
     keyed: Option<Box<KeyedBatches>>,
     /// Batches that were not acknowledged on earlier connections and have to be sent again.
     again: VecDeque<Span>,
+    /// The last batch, if messages that are written together share one.
+    last: Option<Box<LastBatch>>,
     /// Number of messages in requests in flight, and in those to be sent again.
     open: u32,
     /// Partition of its next batch, or with keys of its last message.
@@ -69,7 +80,7 @@ impl Producer {
     pub(super) fn new(settings: &KafkaSettings, id: u32) -> Producer {
         Producer {
             flights: flights(1),
-            routes: Vec::new(),
+            routes: Box::default(),
             inflight: if settings.is_acknowledged() { settings.inflight } else { usize::MAX },
             partitions: settings.partitions as u8,
             serial: 0,
@@ -78,6 +89,7 @@ impl Producer {
             waiting: Waiting::default(),
             keyed: settings.keys.as_ref().map(|keys| Box::new(KeyedBatches::new(keys, id, settings.partitions))),
             again: VecDeque::new(),
+            last: None,
             open: 0,
             partition: (id % settings.partitions as u32) as i32,
             identity: NO_PRODUCER,
@@ -204,7 +216,9 @@ impl Producer {
 
     /// Learns who leads the partitions.
     pub(super) fn route(&mut self, leader: impl Fn(i32) -> Option<u8>) {
-        self.routes.resize(self.partitions.into(), NOBODY);
+        if self.routes.is_empty() {
+            self.routes = vec![NOBODY; self.partitions.into()].into();
+        }
         for (partition, route) in (0..).zip(&mut self.routes) {
             let place = leader(partition).unwrap_or(NOBODY);
             self.has_moved |= *route != place && self.has_connected;
@@ -286,6 +300,9 @@ impl Producer {
         (message, sequence): (&[u8], u32),
         out: &mut Vec<u8>,
     ) -> bool {
+        if self.join(settings, (message, sequence), out) {
+            return true;
+        }
         let key = self.select_by_key(sequence);
         let key = key.as_ref().map(Key::as_ref);
         let fits = |collected: &Collected, count| {
@@ -324,6 +341,22 @@ impl Producer {
         self.waiting.messages.push(count, key, message);
         self.waiting.span.first = if count == 0 { sequence } else { first };
         self.waiting.span.count = count + 1;
+        true
+    }
+
+    /// Adds a message to the last batch, if that is the end of what is to be written and has room. (With acknowledgements
+    /// messages are collected while `inflight` batches are unanswered; without, nothing else would make batches.)
+    fn join(&mut self, settings: &KafkaSettings, (message, sequence): (&[u8], u32), out: &mut Vec<u8>) -> bool {
+        let follows = |last: &&mut Box<LastBatch>| last.end == out.len() && last.span.next() == sequence;
+        let Some(last) = self.last.as_mut().filter(follows) else { return false };
+        let count = last.span.count;
+        if last.end - last.at + record_bytes(count, None, message.len()) > settings.batch_bytes {
+            return false;
+        }
+        put_record_of(out, count, None, [message, &[]]);
+        end_batch(out, last.at, count + 1, self.identity);
+        end_produce(out, last.start);
+        (last.span.count, last.end) = (count + 1, out.len());
         true
     }
 
@@ -428,6 +461,12 @@ impl Producer {
         if settings.is_acknowledged() {
             self.flights[place].requests.push_back(batch);
             self.open += batch.count;
+        } else if settings.linger_ns == 0 && !settings.is_gzip && self.keyed.is_none() {
+            let last = LastBatch { span: batch, start, at, end: out.len() };
+            match &mut self.last {
+                Some(before) => **before = last,
+                None => self.last = Some(Box::new(last)),
+            }
         }
     }
 

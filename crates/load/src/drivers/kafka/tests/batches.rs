@@ -21,3 +21,20 @@ fn a_producer_knows_how_many_messages_it_only_collects() {
     let at_once = given(1, &[("batch", "300B")]);
     assert_eq!(producer(&at_once).session.collects(&at_once, 40, false), 0);
 }
+
+#[test]
+fn messages_without_acknowledgements_that_are_written_together_share_a_batch() {
+    let settings = given(0, &[("inflight", "1"), ("batch", "80B")]);
+    let mut client = producer(&settings);
+    assert!((0..3).all(|n| client.publish(format!("m{n}").as_bytes(), n)));
+    assert_eq!(said(&mut client), ["1 produce 0: m0 m1", "1 produce 0: m2"], "until it is full");
+    assert!(client.publish(b"m3", 3) && client.publish(b"end", u32::MAX));
+    assert_eq!(said(&mut client), ["1 produce 0: m3", "1 produce 0: end"], "what is written is not added to");
+    let spread = given(0, &[("partitions", "2"), ("partition_by", "round-robin"), ("batch", "80B")]);
+    let mut client = Conversation::<Kafka>::new(&spread, spec(Role::Publisher, "pubmark.r.0"));
+    client.say(&versions()).unwrap();
+    client.say(&metadata_of(NO_ERROR, 2)).unwrap();
+    client.said();
+    assert!((0..4).all(|n| client.publish(format!("m{n}").as_bytes(), n)));
+    assert_eq!(said(&mut client), ["1 produce 0: m0 m1", "1 produce 0 to 1: m2 m3"]);
+}
