@@ -103,7 +103,7 @@ pub fn time(ns: f64) -> String {
 }
 
 /// Returns a count with its noun: `1 cell`, `2 cells`.
-pub(crate) fn counted(count: usize, noun: &str) -> String {
+pub fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 

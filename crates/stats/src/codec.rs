@@ -32,7 +32,18 @@ impl Histogram {
     /// Encodes the histogram as base64 text (RFC 4648, section 4) of the HdrHistogram V2 compressed
     /// format, which the HdrHistogram libraries of other languages read.
     pub fn encode(&self) -> String {
-        encode(self)
+        let counts = payload(self.counts());
+        let mut plain = Vec::with_capacity(HEADER_LEN + counts.len());
+        let words = [COOKIE_V2, counts.len() as u32, 0, u32::from(self.digits())];
+        words.iter().for_each(|word| plain.extend(word.to_be_bytes()));
+        [1, LATENCY_MAX_NS, 1.0_f64.to_bits()].iter().for_each(|word| plain.extend(word.to_be_bytes()));
+        plain.extend(counts);
+        let mut packed = Vec::new();
+        ZlibEncoder::new(&plain[..], Compression::default())
+            .read_to_end(&mut packed)
+            .expect("a slice takes every read");
+        let envelope = [COOKIE_V2_COMPRESSED, packed.len() as u32].map(u32::to_be_bytes);
+        STANDARD.encode([envelope.as_flattened(), &packed].concat())
     }
 
     /// Decodes the output of [`Histogram::encode`], or of the HdrHistogram library of another
@@ -47,22 +58,6 @@ impl Histogram {
     pub fn decode(text: &str) -> Result<Self, HistogramError> {
         decode(text)
     }
-}
-
-fn encode(histogram: &Histogram) -> String {
-    let counts = payload(histogram.counts());
-    let mut plain = Vec::with_capacity(HEADER_LEN + counts.len());
-    [COOKIE_V2, counts.len() as u32, 0, u32::from(histogram.digits())]
-        .iter()
-        .for_each(|word| plain.extend(word.to_be_bytes()));
-    [1, LATENCY_MAX_NS, 1.0_f64.to_bits()].iter().for_each(|word| plain.extend(word.to_be_bytes()));
-    plain.extend(counts);
-    let mut bytes = vec![0; ENVELOPE_LEN];
-    ZlibEncoder::new(&plain[..], Compression::default()).read_to_end(&mut bytes).expect("a slice takes every read");
-    let len = (bytes.len() - ENVELOPE_LEN) as u32;
-    bytes[..4].copy_from_slice(&COOKIE_V2_COMPRESSED.to_be_bytes());
-    bytes[4..ENVELOPE_LEN].copy_from_slice(&len.to_be_bytes());
-    STANDARD.encode(bytes)
 }
 
 /// Returns the counts as numbers. Several zeros are one number, their negative count.

@@ -213,21 +213,23 @@ impl Histogram {
         if self.count().saturating_add(other.count()) > COUNT_MAX {
             return Err(HistogramError::TooManyValues);
         }
-        for (index, count) in other.counts_used() {
-            self.counts[index] += count;
-        }
+        self.add(other);
+        Ok(())
+    }
+
+    /// Adds the counts of one with the same digits.
+    fn add(&mut self, other: &Histogram) {
+        other.counts_used().for_each(|(index, count)| self.counts[index] += count);
         self.total += other.total;
         self.lowest = self.lowest.min(other.lowest);
         self.highest = self.highest.max(other.highest);
         self.saturated = self.saturated.saturating_add(other.saturated);
-        Ok(())
     }
 
     /// Removes all values and keeps the memory.
     pub fn clear(&mut self) {
-        if let Some(used) = self.counts.get_mut(self.lowest..=self.highest) {
-            used.fill(0);
-        }
+        let used = self.used();
+        self.counts.get_mut(used).unwrap_or_default().fill(0);
         (self.total, self.lowest, self.highest, self.saturated) = (0, self.counts.len(), 0, 0);
     }
 
@@ -290,10 +292,10 @@ impl Histogram {
             }
             (at, below) = (at + several.len(), below + count);
         }
-        while at < self.highest && below + self.counts[at] < wanted {
+        while below + self.counts[at] < wanted {
             (at, below) = (at + 1, below + self.counts[at]);
         }
-        self.layout.top(at.min(self.highest))
+        self.layout.top(at)
     }
 
     /// Returns the buckets in use in ascending order, each as its top in ns and its count.
@@ -325,11 +327,7 @@ impl Clone for Histogram {
     /// Copies the buckets in use, so that others take no memory in the copy either.
     fn clone(&self) -> Self {
         let mut copy = Self::with_digits(self.digits());
-        if let (Some(to), Some(from)) = (copy.counts.get_mut(self.used()), self.counts.get(self.used())) {
-            to.copy_from_slice(from);
-        }
-        (copy.total, copy.lowest, copy.highest, copy.saturated) =
-            (self.total, self.lowest, self.highest, self.saturated);
+        copy.add(self);
         copy
     }
 }

@@ -12,6 +12,7 @@ use pubmark_model::host::{HostSpec, Placement};
 use pubmark_model::record::RunRecord;
 use pubmark_model::units::Ns;
 use pubmark_report::compare::Gates;
+use pubmark_report::text::counted;
 use pubmark_report::{ClaimResult, Report, StudyQuestion};
 use pubmark_study::budget::Budget;
 use pubmark_study::plan::StudyPlan;
@@ -187,10 +188,9 @@ fn dry_run(plan: &StudyPlan, asked: (usize, usize), questions: Option<(Ns, Vec<S
             None => print(&format!("{}{}", cell.label(), placed(&cell.placement))),
         }
     }
-    let of = |count: usize, all: usize, noun: &str| match count {
-        _ if all > count => format!("{count} of {all} {noun}s"),
-        1 => format!("1 {noun}"),
-        _ => format!("{count} {noun}s"),
+    let of = |count: usize, all: usize, noun: &str| match counted(all, noun) {
+        told if all > count => format!("{count} of {told}"),
+        told => told,
     };
     let here = plan.extent();
     let (cells, runs) = (of(here.0, asked.0, "cell"), of(here.1, asked.1, "run"));

@@ -74,12 +74,11 @@ impl InFlight {
         }
         if self.blocks.back().is_none_or(|block| block.len() == block.capacity()) {
             let mut block = SPARE_BLOCKS.with(Spares::take);
-            // As much again as there is, so that many take few blocks; from some hundreds on more than that, which is
-            // not in use before it is written.
-            let more = if self.open < 16 * BLOCK { 1 } else { 4 };
-            let grown = BLOCK * more * (self.open / BLOCK).next_power_of_two();
             if block.capacity() == 0 {
-                block.reserve_exact(grown);
+                // As much again as there is, so that many take few blocks; from some hundreds on more than that, which
+                // is not in use before it is written.
+                let more = if self.open < 16 * BLOCK { 1 } else { 4 };
+                block.reserve_exact(BLOCK * more * (self.open / BLOCK).next_power_of_two());
             }
             self.blocks.push_back(block);
         }
@@ -100,9 +99,8 @@ impl InFlight {
         self.open -= 1;
         // Those before it that were settled earlier go with it.
         while let Some(block) = self.blocks.front_mut() {
-            let gone = block[self.begin..].iter().take_while(|message| message.free == SETTLED).count();
-            self.begin += gone;
-            if self.begin < block.len() || (self.open > 0 && block.len() < block.capacity()) {
+            self.begin += block[self.begin..].iter().take_while(|message| message.free == SETTLED).count();
+            if self.begin < block.len() {
                 break;
             }
             self.begin = 0;
