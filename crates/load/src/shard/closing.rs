@@ -109,15 +109,13 @@ impl<S: Session> Shard<'_, S> {
     /// end, or if input never ends.
     fn hear_out(&mut self, index: usize, until_ns: Ns) -> bool {
         let connection = &mut self.connections[index];
-        if connection.has_pending() && connection.flush().is_err() {
-            return false;
-        }
+        let is_cut = connection.has_pending() && connection.flush().is_err();
         loop {
             match self.connections[index].read(&mut self.buffer) {
                 Ok(Some((count, _, now))) if now < until_ns => {
                     self.overhear(index, count);
                 }
-                Ok(None) => return true,
+                Ok(None) => return !is_cut,
                 Ok(Some(_)) | Err(_) => return false,
             }
         }

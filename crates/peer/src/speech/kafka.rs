@@ -54,6 +54,8 @@ pub struct KafkaServer {
     coordinator: Rc<RefCell<Coordinator>>,
     /// Place of the member that has accepted it.
     place: usize,
+    /// True once a request of this connection has let its member go away.
+    has_left: bool,
     /// Its membership in a group.
     member: Option<Box<PeerMember>>,
     /// The topic that it reads.
@@ -75,6 +77,7 @@ impl Speech for KafkaServer {
             published: 0,
             coordinator: Rc::default(),
             place: 0,
+            has_left: false,
             member: None,
             topic: Box::default(),
             fetch: None,
@@ -105,13 +108,15 @@ impl Speech for KafkaServer {
 
     fn input(&mut self, bytes: &[u8], out: &mut Vec<u8>, hub: &mut Hub<'_>) -> Result<usize, Malformed> {
         let mut done = 0;
-        while let Some((frame, used)) = RequestFrame::decode(&bytes[done..])? {
+        while !self.has_left
+            && let Some((frame, used)) = RequestFrame::decode(&bytes[done..])?
+        {
             if let Some(response) = self.request(&frame, out, hub)? {
                 response.put(frame.correlation, out);
             }
             done += used;
         }
-        Ok(done)
+        Ok(if self.has_left { bytes.len() } else { done })
     }
 
     fn deliver(&mut self, token: u32, _: Address<'_>, payload: &[u8], _: u8, out: &mut Vec<u8>) {
@@ -337,11 +342,11 @@ impl KafkaServer {
     fn goes_away(&mut self, hub: &mut Hub<'_>) -> bool {
         let next = self.coordinator.borrow().cluster.next_absence(self.place, &self.script.away).copied();
         let Some(away) = next else { return false };
-        let is_due = hub(Ask::Reached(away.from.0)).answer == PublisherAnswer::Acknowledged;
-        if is_due {
+        self.has_left = hub(Ask::Reached(away.from.0)).answer == PublisherAnswer::Acknowledged;
+        if self.has_left {
             hub(Ask::Leave(Leaving { place: self.place, for_ns: away.length.0 }));
         }
-        is_due
+        self.has_left
     }
 }
 

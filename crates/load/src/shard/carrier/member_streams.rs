@@ -65,7 +65,8 @@ struct MemberStream {
     /// Bytes of the input that were passed on, and bytes of the frame behind them that is being passed on.
     passed: usize,
     left: usize,
-    /// True from the loss of the connection until it is reported.
+    /// True from the loss of the connection until it is reported. If it was noticed while something was written, what has
+    /// arrived is read first.
     is_lost: bool,
 }
 
@@ -148,9 +149,11 @@ impl MemberStreams {
         }
     }
 
-    /// Ends a connection whose loss was noticed while something was written, and makes the shard read.
+    /// Writes no more on a connection whose loss was noticed while something was written, and makes the shard read.
     fn lose(&mut self, place: usize) {
-        self.members[place].lose();
+        let member = &mut self.members[place];
+        member.is_lost = true;
+        release(&mut member.unsent);
         if self.wake.is_none()
             && let Ok(wake) = eventfd(1, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
         {
@@ -163,7 +166,8 @@ impl MemberStreams {
     /// Writes what is kept, as far as the kernel takes it.
     pub fn flush(&mut self) {
         for place in 0..self.members.len() {
-            if self.members[place].flush().is_err() {
+            let member = &mut self.members[place];
+            if !member.is_lost && member.flush().is_err() {
                 self.lose(place);
             }
         }
@@ -212,7 +216,7 @@ impl MemberStream {
     }
 
     fn is_behind(&self) -> bool {
-        self.stream.as_ref().is_some_and(|stream| stream.is_behind())
+        !self.is_lost && self.stream.as_ref().is_some_and(|stream| stream.is_behind())
     }
 
     /// Writes bytes. Returns how many the kernel has taken.
@@ -271,7 +275,7 @@ impl MemberStream {
                     keep(&mut self.input, &space[..count]);
                 }
                 Err(error) => match error.kind() {
-                    ErrorKind::WouldBlock => break,
+                    ErrorKind::WouldBlock if !self.is_lost => break,
                     ErrorKind::Interrupted => {}
                     ErrorKind::PermissionDenied | ErrorKind::InvalidData => return Err(error),
                     _ => self.lose(),
@@ -299,11 +303,71 @@ impl MemberStream {
             self.passed = 0;
             release(&mut self.input);
         }
-        if count == 0 && self.is_lost && self.left == 0 && !into.is_empty() {
+        if count == 0 && self.is_lost && self.stream.is_none() && self.left == 0 && !into.is_empty() {
             *self = MemberStream::default();
             into[0] = MEMBER_LOST | place;
             count = 1;
         }
         Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    /// A member whose connection was reset after it had sent something.
+    struct Reset(UnixStream, Vec<u8>);
+
+    impl AsFd for Reset {
+        fn as_fd(&self) -> BorrowedFd<'_> {
+            self.0.as_fd()
+        }
+    }
+
+    impl MemberSocket for Reset {
+        fn connected(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let count = self.1.len().min(into.len());
+            into[..count].copy_from_slice(&self.1[..count]);
+            self.1.drain(..count);
+            Ok(count)
+        }
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(ErrorKind::ConnectionReset.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+        fn is_behind(&self) -> bool {
+            false
+        }
+        fn finish(&mut self) {}
+        fn negotiated(&self) -> Option<Negotiated> {
+            None
+        }
+        fn handshake_ns(&self) -> Option<Ns> {
+            None
+        }
+    }
+
+    #[test]
+    fn what_has_arrived_is_read_before_a_loss_that_was_noticed_by_writing() {
+        let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap());
+        let sent = [&[0, 0, 0, 2, b'h', b'i'][..], &[0, 0, 0, 1, b'!'], &[0, 0, 0, 9, b'?']].concat();
+        let dial = move |_| -> io::Result<Box<dyn MemberSocket>> {
+            Ok(Box::new(Reset(UnixStream::pair()?.0, sent.clone())))
+        };
+        let mut all = MemberStreams::open_first(Box::new(dial), &epoll, (0, 2), 0).unwrap();
+        let frame = [0, 0, 0, 0, 1, b'x'];
+        assert_eq!(all.write(&frame).unwrap() + all.write(&frame).unwrap(), 2 * frame.len());
+        let (mut read, mut buffer) = (Vec::new(), [0; 64]);
+        while let Ok((count @ 1.., _)) = all.read(&mut buffer) {
+            read.extend_from_slice(&buffer[..count]);
+        }
+        assert_eq!(read, [0, 0, 0, 0, 2, b'h', b'i', 0, 0, 0, 0, 1, b'!', MEMBER_LOST]);
     }
 }

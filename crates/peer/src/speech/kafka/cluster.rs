@@ -61,3 +61,39 @@ impl Patience {
         token == WAITED && std::mem::take(&mut self.is_running)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::PeerScript;
+    use crate::speech::Speech;
+    use crate::speech::kafka::KafkaServer;
+    use crate::speech::protocol::{Handled, PublisherAnswer};
+    use pubmark_wire::kafka::{NO_PRODUCER, begin_batch, begin_produce, end_batch, end_produce, put_record};
+    use std::rc::Rc;
+
+    #[test]
+    fn a_member_that_goes_away_takes_no_more_of_what_came_with_its_last_message() {
+        let away = "keep = true\nports = [0, 0]\naway = [{ member = 0, from = '1s', for = '1s' }]";
+        let all = Rc::new(RefCell::new(Coordinator::default()));
+        all.borrow_mut().cluster = PeerMembers::new(vec![1, 2]);
+        let mut server = KafkaServer::new(false);
+        server.obey(&Rc::new(PeerScript::parse(away).unwrap()));
+        server.share(&all, 0);
+        let mut bytes = Vec::new();
+        for number in 0..3 {
+            let start = begin_produce(&mut bytes, number, b"client", (-1, 1_000), (b"topic", 0));
+            let batch = begin_batch(&mut bytes, 0);
+            put_record(&mut bytes, 0, b"hi");
+            end_batch(&mut bytes, batch, 1, NO_PRODUCER);
+            end_produce(&mut bytes, start);
+        }
+        let (mut published, mut left, mut out) = (0, 0, Vec::new());
+        let heard = server.input(&bytes, &mut out, &mut |ask| {
+            published += u32::from(matches!(ask, Ask::Publish { .. }));
+            left += u32::from(matches!(ask, Ask::Leave(_)));
+            Handled { answer: PublisherAnswer::Acknowledged, listeners: 0 }
+        });
+        assert_eq!((heard.unwrap(), published, left, out.len()), (bytes.len(), 1, 1, 0));
+    }
+}
