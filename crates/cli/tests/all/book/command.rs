@@ -141,7 +141,7 @@ pub fn shortened(words: &[String]) -> Vec<String> {
         }
     } else {
         if !words.iter().any(|word| word == "--budget") {
-            add("--repeats", "2");
+            add("--repeats", "1");
         }
         short.extend(["--set", "warmup=100ms"].map(str::to_owned));
         if !short.iter().any(|word| word.starts_with("duration=")) {

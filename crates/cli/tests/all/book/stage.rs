@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Seconds that a command may take, shortened.
-const PATIENCE_S: &str = "150";
+const PATIENCE_S: &str = "240";
 
 /// Replacement for a command that a test cannot run.
 #[derive(Clone, Copy, Debug)]

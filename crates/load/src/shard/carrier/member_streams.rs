@@ -358,9 +358,8 @@ mod tests {
     fn what_has_arrived_is_read_before_a_loss_that_was_noticed_by_writing() {
         let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap());
         let sent = [&[0, 0, 0, 2, b'h', b'i'][..], &[0, 0, 0, 1, b'!'], &[0, 0, 0, 9, b'?']].concat();
-        let dial = move |_| -> io::Result<Box<dyn MemberSocket>> {
-            Ok(Box::new(Reset(UnixStream::pair()?.0, sent.clone())))
-        };
+        let dial =
+            move |_| -> io::Result<Box<dyn MemberSocket>> { Ok(Box::new(Reset(UnixStream::pair()?.0, sent.clone()))) };
         let mut all = MemberStreams::open_first(Box::new(dial), &epoll, (0, 2), 0).unwrap();
         let frame = [0, 0, 0, 0, 1, b'x'];
         assert_eq!(all.write(&frame).unwrap() + all.write(&frame).unwrap(), 2 * frame.len());
