@@ -427,7 +427,12 @@ pub trait Session: Sized + Send {
         0
     }
 
-    /// Appends the batch of this number, if it is still being collected.
+    /// True if the batch of this number is being collected.
+    fn is_collecting(&self, _batch: u32) -> bool {
+        false
+    }
+
+    /// Appends the batch of this number, if it is being collected.
     fn flush(&mut self, _settings: &Self::Settings, _batch: u32, _out: &mut Vec<u8>) {}
 
     /// Returns the number of bytes after the payload in each frame of this publisher, if

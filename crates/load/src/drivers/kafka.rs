@@ -293,6 +293,10 @@ impl Session for Kafka {
         }
     }
 
+    fn is_collecting(&self, batch: u32) -> bool {
+        matches!(&self.part, Part::Producer(producer) if producer.is_collecting(batch))
+    }
+
     fn flush(&mut self, settings: &KafkaSettings, batch: u32, out: &mut Vec<u8>) {
         if let Part::Producer(producer) = &mut self.part {
             producer.flush(settings, &self.names, batch, out);

@@ -64,14 +64,15 @@ impl<S: Session> Shard<'_, S> {
         full_ns.min(flush_ns).min(window.to_ns.unwrap_or(Ns::MAX))
     }
 
-    /// Sends the batches that have been collected for long enough. Returns the instant at which the next one has.
+    /// Sends the batches that have been collected for long enough. Returns the instant at which the next one has. Those
+    /// that were full, and have left, are passed over.
     pub(super) fn flush_batches(&mut self, now: Ns) -> Ns {
         while let Some((due, index, batch)) = self.lingering.due.front().copied() {
-            if due > now {
+            let connection = &mut self.connections[index as usize];
+            if due > now && (connection.state != State::Up || connection.session.is_collecting(batch)) {
                 return due;
             }
             self.lingering.due.pop_front();
-            let connection = &mut self.connections[index as usize];
             match connection.state {
                 State::Up => {
                     self.answers.clear();

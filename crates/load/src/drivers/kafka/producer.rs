@@ -394,6 +394,13 @@ impl Producer {
         (left / record_bytes(u32::MAX, None, message_bytes)).try_into().unwrap_or(u32::MAX)
     }
 
+    /// See [`crate::session::Session::is_collecting`].
+    pub(super) fn is_collecting(&self, batch: u32) -> bool {
+        let others = self.keyed.iter().flat_map(|keyed| &keyed.others);
+        let mut all = others.chain([&self.waiting]);
+        all.any(|waiting| waiting.batch == batch && waiting.span.count > 0 && !waiting.is_due)
+    }
+
     /// Sends the batch of this number, now or when there is room for it.
     pub(super) fn flush(&mut self, settings: &KafkaSettings, names: &ClientNames, batch: u32, out: &mut Vec<u8>) {
         if let Some(keyed) = self.keyed.as_deref().filter(|_| self.waiting.batch != batch) {

@@ -22,6 +22,22 @@ fn a_producer_knows_how_many_messages_it_only_collects() {
     assert_eq!(producer(&at_once).session.collects(&at_once, 40, false), 0);
 }
 
+/// So nobody has to wake up when it would have been due.
+#[test]
+fn a_batch_that_was_full_and_has_left_is_no_longer_collected() {
+    let settings = given(1, &[("batch", "300B"), ("linger", "5ms")]);
+    let mut client = producer(&settings);
+    assert!((0..5).all(|n| client.publish(&[7; 40], n)));
+    let first = client.session.begun().unwrap();
+    assert!(client.session.is_collecting(first));
+    assert!(client.publish(&[7; 40], 5));
+    assert!(!client.said().is_empty(), "the sixth does not fit");
+    let second = client.session.begun().unwrap();
+    assert_eq!((client.session.is_collecting(first), client.session.is_collecting(second)), (false, true));
+    client.session.flush(&settings, second, &mut client.out);
+    assert!(!client.session.is_collecting(second));
+}
+
 #[test]
 fn messages_without_acknowledgements_that_are_written_together_share_a_batch() {
     let settings = given(0, &[("inflight", "1"), ("batch", "80B")]);
