@@ -223,7 +223,7 @@ size:
 # Whole runs against what takes minutes to install.
 heavy: deps-test zenoh
 	cargo build --locked -p pubmark
-	for system in hivemq artemis artemis-amqp rumqttd kafka; do target/debug/pubmark systems $$system --install || exit 1; done
+	for system in hivemq artemis artemis-amqp qpid-amqp rumqttd kafka; do target/debug/pubmark systems $$system --install || exit 1; done
 	PUBMARK_TEST_HEAVY=1 cargo test --locked -p pubmark --test all -- heavy:: kafka:: clusters:: late:: card::cards leftovers::no_member brokers::rumqttd
 
 # The whole conformance suite on every agent that can be built here.

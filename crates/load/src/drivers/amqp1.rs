@@ -338,9 +338,6 @@ impl Amqp1 {
             }
             (State::Opening, Performative::Open { frame_bytes, idle_ms, .. }) => {
                 self.frame_bytes = frame_bytes.unwrap_or(MAX_FRAME_BYTES).min(MAX_FRAME_BYTES);
-                if self.frame_bytes < MIN_FRAME_BYTES {
-                    return Err(out_of_turn(&format!("frames of {} bytes", self.frame_bytes)));
-                }
                 if let Some(idle_ms @ 1..) = idle_ms
                     && settings.heartbeat_s.saturating_mul(500) >= idle_ms
                 {
@@ -348,6 +345,10 @@ impl Amqp1 {
                         "the server ends connections after {idle_ms} ms of silence: set options.heartbeat to half of it"
                     )));
                 }
+            }
+            // One that refuses the connection opens it with any size, and closes it.
+            (State::Opening, Performative::Begin { .. }) if self.frame_bytes < MIN_FRAME_BYTES => {
+                return Err(out_of_turn(&format!("frames of {} bytes", self.frame_bytes)));
             }
             (State::Opening, Performative::Begin { next_outgoing, incoming_window, .. }) => {
                 self.incoming_transfer = next_outgoing;

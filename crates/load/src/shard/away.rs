@@ -64,8 +64,9 @@ impl<S: Session> Shard<'_, S> {
             (State::Up, loss) => self.gone(index, loss),
             (State::Gone, _) => {}
             (_, ConnectionLoss::Session(SessionError::Elsewhere(to))) => self.moved(index, to)?,
+            // A server that is starting may deny at first what it allows later.
             (_, loss) if self.away.has(index) => match loss {
-                ConnectionLoss::Session(error) if error.is_final() => {
+                ConnectionLoss::Session(SessionError::Foreign(_)) => {
                     self.away.losses.push(format!("a client could not come back: {}", loss.text()));
                     self.away.remove(index);
                     self.part_with(index);

@@ -232,6 +232,15 @@ fn a_server_that_does_not_answer_is_asked_again() {
     assert!(away.min() >= SECOND, "an attempt is given a second: {}", away.min());
 }
 
+/// One that is starting may know its users later than it listens.
+#[test]
+fn a_server_that_denies_a_client_that_comes_back_is_asked_again() {
+    let script = Script { at_publish: sequences(&[100]), denies: 2, ..Script::default() };
+    let (publisher, subscriber, broker) = run(Qos::AtLeastOnce, "5", script);
+    assert_whole(&publisher, &subscriber, &broker.world());
+    assert_eq!((losses(&publisher), publisher.connections.unwrap().refused), ((1, 1, 1), 2));
+}
+
 #[test]
 fn a_subscriber_that_was_away_gets_what_was_kept_for_it() {
     // The last but one too: the drain waits for clients that are away.

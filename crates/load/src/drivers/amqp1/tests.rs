@@ -424,6 +424,10 @@ fn errors_are_told_apart() {
     assert!(matches!(hello(&[close("amqp:decode-error")]), SessionError::Foreign(_)));
     let impatient = hello(&[header(VERSION), open(4_096, Some(9_000))]).to_string();
     assert!(impatient.contains("after 9000 ms of silence: set options.heartbeat"), "{impatient}");
+    // Qpid opens a connection that it refuses with frames of no bytes.
+    let refused = hello(&[header(VERSION), open(0, None), close("amqp:not-found")]);
+    assert_eq!(refused, SessionError::Denied("the server ended the connection: amqp:not-found: why".into()));
+    assert!(hello(&[header(VERSION), open(0, None), begin(9)]).to_string().contains("frames of 0 bytes"));
     // A link that is refused has no target, and ends.
     let error = Some(Amqp1Failure { condition: "amqp:not-found".into(), text: None });
     let refused = frame(Performative::Detach { handle: LINK, is_closed: Some(true), error });

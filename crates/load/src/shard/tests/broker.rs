@@ -28,6 +28,8 @@ pub struct Script {
     pub resets: bool,
     /// Number of connections after a loss that are closed at once.
     pub refuses: u32,
+    /// Number of connections after those that are not authorized.
+    pub denies: u32,
     /// Number of connections after those that are never answered.
     pub ignores: u32,
     /// Removal of retained messages is refused with this code.
@@ -182,6 +184,11 @@ impl Peer {
         let known = world.sessions.contains_key(connect.client_id);
         if known && world.script.refuses > 0 {
             world.script.refuses -= 1;
+            return false;
+        }
+        if known && world.script.denies > 0 {
+            world.script.denies -= 1;
+            self.say(|out| encode::connack(out, version, &Connack::new(0x87)).unwrap());
             return false;
         }
         if known && world.script.ignores > 0 {
