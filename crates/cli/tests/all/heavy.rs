@@ -40,6 +40,12 @@ fn all_arrive(system: &str, arguments: &[&str]) -> Value {
     record
 }
 
+/// The same at QoS 1 with durable sessions and a fault: every message is acknowledged.
+fn all_acknowledged_arrive(system: &str, fault: &[&str]) {
+    let record = all_arrive(system, &[&["--qos", "1", "--durable"], fault].concat());
+    assert_eq!(record["counts"]["acked"], 1_000, "{}", record["counts"]);
+}
+
 #[test]
 fn zenoh_plays_pairs_with_clients_of_both_kinds() {
     if wanted("heavy::zenoh_plays_pairs_with_clients_of_both_kinds") {
@@ -63,22 +69,18 @@ fn hivemq_plays_pairs_at_qos_2() {
 fn artemis_keeps_what_it_acknowledged_over_amqp() {
     if wanted("heavy::artemis_keeps_what_it_acknowledged_over_amqp") {
         all_arrive("artemis-amqp", &[]);
-        let fault = ["--fault", "stop server at 500ms for 500ms", "--set", "drain=30s"];
-        let record = all_arrive("artemis-amqp", &[&["--qos", "1", "--durable"][..], &fault].concat());
-        assert_eq!(record["counts"]["acked"], 1_000, "{}", record["counts"]);
+        all_acknowledged_arrive("artemis-amqp", &["--fault", "stop server at 500ms for 500ms", "--set", "drain=30s"]);
         // Messages in several frames, in both directions.
         all_arrive("artemis-amqp", &["--qos", "1", "--payload", "300KB"]);
     }
 }
 
-/// It refuses clients that come back before its virtual host is there.
+/// Qpid refuses clients that reconnect before its virtual host is active.
 #[test]
 fn qpid_keeps_what_it_acknowledged_over_amqp() {
     if wanted("heavy::qpid_keeps_what_it_acknowledged_over_amqp") {
         all_arrive("qpid-amqp", &[]);
-        let fault = ["--fault", "kill server at 500ms for 500ms", "--set", "drain=60s"];
-        let record = all_arrive("qpid-amqp", &[&["--qos", "1", "--durable"][..], &fault].concat());
-        assert_eq!(record["counts"]["acked"], 1_000, "{}", record["counts"]);
+        all_acknowledged_arrive("qpid-amqp", &["--fault", "kill server at 500ms for 500ms", "--set", "drain=60s"]);
     }
 }
 

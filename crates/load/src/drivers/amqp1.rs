@@ -346,7 +346,7 @@ impl Amqp1 {
                     )));
                 }
             }
-            // One that refuses the connection opens it with any size, and closes it.
+            // A server that refuses a connection may answer with any frame size before it sends Close.
             (State::Opening, Performative::Begin { .. }) if self.frame_bytes < MIN_FRAME_BYTES => {
                 return Err(out_of_turn(&format!("frames of {} bytes", self.frame_bytes)));
             }

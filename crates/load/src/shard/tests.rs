@@ -232,7 +232,7 @@ fn a_server_that_does_not_answer_is_asked_again() {
     assert!(away.min() >= SECOND, "an attempt is given a second: {}", away.min());
 }
 
-/// One that is starting may know its users later than it listens.
+/// A server that is starting may listen before it knows its users.
 #[test]
 fn a_server_that_denies_a_client_that_comes_back_is_asked_again() {
     let script = Script { at_publish: sequences(&[100]), denies: 2, ..Script::default() };

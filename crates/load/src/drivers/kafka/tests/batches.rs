@@ -22,7 +22,7 @@ fn a_producer_knows_how_many_messages_it_only_collects() {
     assert_eq!(producer(&at_once).session.collects(&at_once, 40, false), 0);
 }
 
-/// So nobody has to wake up when it would have been due.
+/// The shard asks this, and sleeps past the due time of such a batch.
 #[test]
 fn a_batch_that_was_full_and_has_left_is_no_longer_collected() {
     let settings = given(1, &[("batch", "300B"), ("linger", "5ms")]);
